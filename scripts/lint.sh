@@ -90,7 +90,7 @@ python_files() {
 
 shell_files() {
   local file status=0
-  for file in scripts/*.sh .ci/run; do
+  for file in scripts/*.sh integrations/*/*.sh .ci/run; do
     bash -n "$file" || status=1
   done
   ! have shellcheck || shellcheck -x -P SCRIPTDIR -S warning scripts/*.sh .ci/run || status=1

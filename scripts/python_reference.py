@@ -33,20 +33,23 @@ GROUPS: Dict[str, Dict[str, str]] = {
         "pack_free_bitmap unpack_free_bitmap pack_ragged FORMAT VERSIONS",
     },
     "nm_sparse.torch": {
-        "Sparse models": "sparsify_ NMSparseConfig Report Row Prediction",
+        "Sparse models": "sparsify_ NMSparseConfig Report Row Prediction to_dense_",
         "Patterns of layers": "advise choose sparsify_within_",
         "Layers": "NMLinear PackedWeight packed_linear prune_weight LinearSpec",
-        "Layers that share their input": "fuse_ FuseReport Fusion GatedMLP "
-        "share_input_ shared_linear",
+        "Elements of 8 bits": "quantize_tokens calibrate_inputs_",
+        "Convolutions": "NMConv2d Geometry fold_batch_norm_",
+        "Layers that are one operator": "fuse_ FuseReport Fusion GatedMLP HalvedMLP "
+        "share_input_ shared_linear activate_inside_",
         "Weights as kernels read them": "store_for_kernels_ StoreReport StoredLayer",
         "Dense copies for many tokens": "use_dense_ DenseReport DenseLayer",
-        "Export": "export_mlir Exported ExportError",
+        "Export": "export_mlir Exported ExportError to_importable Importable",
         "Checkpoints": "load_into load_compressed LoadReport convert_checkpoint "
         "Conversion",
+        "Loaded by name": "convert_pretrained ConvertReport Outcome mark_pretrained",
     },
     "nm_sparse.torch.prune": {
         "Models and layers": "prune_ PruneConfig Calibration PruneReport LayerReport "
-        "prune_linear_ pack_",
+        "prune_linear_ pack_ ModelSize DenseParameter",
         "Training with fixed masks": "hold_masks HeldMasks distill DistillReport",
         "Parts": "Score ScoreFunction element_scores magnitude wanda surgeon "
         "pattern_mask output_order Statistics fit Fit",

@@ -10,17 +10,21 @@ from __future__ import annotations
 
 from typing import List, Optional
 
-from .layers.activation_text import activation_steps
 from .layers.layer_text import (
     Typed,
+    accumulator,
     attribute,
     begin,
     check_sizes,
+    check_third,
+    check_types,
     element,
     elementwise,
     empty,
+    finish,
     function,
     product,
+    scale_of_x,
     widen,
     zeros,
 )
@@ -35,6 +39,8 @@ def gated_mlp_mlir(
     tokens: Optional[int] = None,
     down: Optional[str] = None,
     name: str = "gated_mlp",
+    result: Optional[str] = None,
+    x_scale: str = "token",
 ) -> str:
     """Text of a program with one function.
 
@@ -43,27 +49,38 @@ def gated_mlp_mlir(
     encoding:      text of the encoding of both weights, [intermediate, hidden], which
                    contracts dimension 1.
     dtype:         element type of x, weights and result: f16, bf16 or f32; sums are
-                   f32.
+                   f32. Of x, gate and up also f8E4M3FN and i8, with scales.
     activation:    of the first product: none, relu, silu, gelu or gelu_tanh.
     tokens:        rows of x; None for any number.
     down:          encoding of a third weight, [hidden, intermediate]: the function then
                    is the whole MLP, and the result [tokens, hidden].
     name:          of the function. It takes x [tokens, hidden], the gate's weight, the
-                   one multiplied by it, the third one if there is one, and the array
-                   that the result is written to.
+                   one multiplied by it, the third one if there is one, the scales of
+                   x, gate and up where `dtype` has 8 bits, and the array that the
+                   result is written to.
+    result, x_scale:  where `dtype` has 8 bits, as for `LinearSpec`.
 
     Raises EncodingError when an encoding is none of such a weight, a size is below 1,
-    or type or activation is another one.
+    type or activation is another one, or there is a third weight and `dtype` has 8
+    bits: what it is applied to has no scale yet.
     """
-    check_sizes(dtype, hidden=hidden, intermediate=intermediate)
+    given = check_types(dtype, result, x_scale)
+    check_sizes(hidden=hidden, intermediate=intermediate)
+    check_third(down, result)
     rows = "?" if tokens is None else str(tokens)
     x: Typed = ("%x", f"tensor<{rows}x{hidden}x{dtype}>")
-    half = f"tensor<{rows}x{intermediate}x{dtype}>"
-    wide = f"tensor<{rows}x{intermediate}xf32>"
+    half = f"tensor<{rows}x{intermediate}x{given}>"
+    wide = f"tensor<{rows}x{intermediate}x{accumulator(dtype)}>"
     weight = f"tensor<{intermediate}x{hidden}x{dtype}, #weight>"
     gate, up = ("%gate_weight", weight), ("%up_weight", weight)
     aliases, arguments = [f"#weight = {attribute(encoding)}"], [x, gate, up]
     out = ("%out", x[1] if down else half)
+    scales: List[List[Typed]] = [[], []]
+    if result is not None:
+        of_x = scale_of_x(rows, x_scale)
+        kind = f"tensor<{intermediate}xf32>"
+        scales = [[of_x, (f"%{one}_scale", kind)] for one in ("gate", "up")]
+        arguments += [of_x, scales[0][1], scales[1][1]]
     lines = [
         *begin(x[1], tokens),
         *zeros("wide", wide),
@@ -71,8 +88,16 @@ def gated_mlp_mlir(
         product("up", x, up, ("%wide", wide)),
         empty("half", half),
         *([empty("inside", half)] if down else []),
-        *_activated(activation, ("%gate", wide), ("%half", half)),
-        *_narrowed(("%up", wide), ("%half", half)),
+        *finish(
+            "activated",
+            ("%gate", wide),
+            ("%half", half),
+            activation=activation,
+            scales=scales[0],
+        ),
+        # In the type of the result, as a layer of its own would give it: the kernel of
+        # the first product then reads half as many bytes.
+        *finish("narrowed", ("%up", wide), ("%half", half), scales=scales[1]),
         *_multiplied(half, ("%inside", half) if down else out),
     ]
     result = ("%gated", half)
@@ -86,17 +111,6 @@ def gated_mlp_mlir(
         lines += elementwise("result", [("%down", narrow)], out, [], "%i0")
         result = ("%result", x[1])
     return function(name, aliases, [*arguments, out], lines, [result])
-
-
-def _activated(activation: str, gate: Typed, out: Typed) -> List[str]:
-    steps, value = activation_steps(activation, "%i0", "%a_")
-    return elementwise("activated", [gate], out, steps, value)
-
-
-def _narrowed(up: Typed, out: Typed) -> List[str]:
-    """The second product in the type of the result, as a layer of its own would give
-    it: the kernel of the first one then reads half as many bytes."""
-    return elementwise("narrowed", [up], out, [], "%i0")
 
 
 def _multiplied(half: str, out: Typed) -> List[str]:

@@ -4,20 +4,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import List, Optional, Sequence
+from typing import Optional, Sequence
 
 from .encoding import EncodingError
-from .layers.activation_text import activation_steps
 from .layers.layer_text import (
     Typed,
+    accumulator,
     attribute,
     begin,
     check_sizes,
-    element,
-    elementwise,
+    check_types,
+    finish,
     function,
     product,
-    widen,
+    scale_of_x,
     zeros,
 )
 
@@ -44,51 +44,49 @@ def linear_shared_mlir(
     dtype: str = "f16",
     tokens: Optional[int] = None,
     name: str = "linear_shared",
+    result: Optional[str] = None,
+    x_scale: str = "token",
 ) -> str:
     """Text of a program with one function.
 
     inputs:  columns of x and of all weights.
     layers:  at least one.
     dtype:   element type of x, weights, biases and results: f16, bf16 or f32; sums are
-             f32.
+             f32. Of x and weights also f8E4M3FN and i8, with scales.
     tokens:  rows of x; None for any number.
-    name:    of the function. It takes x [tokens, inputs], the weights, the biases that
-             there are, and the arrays that the results are written to.
+    name:    of the function. It takes x [tokens, inputs], the weights, the scale of x
+             and those of each weight's outputs where `dtype` has 8 bits, the biases
+             that there are, and the arrays that the results are written to.
+    result, x_scale:  where `dtype` has 8 bits, as for `LinearSpec`.
 
     Raises EncodingError when there is no layer, an encoding is none of such a weight, a
     size is below 1, or type or activation is another one.
     """
-    check_sizes(dtype, inputs=inputs)
+    given = check_types(dtype, result, x_scale)
+    check_sizes(inputs=inputs)
     if not layers:
         raise EncodingError("there are 0 layers: legal is at least 1")
     rows = "?" if tokens is None else str(tokens)
     x: Typed = ("%x", f"tensor<{rows}x{inputs}x{dtype}>")
     lines, aliases = begin(x[1], tokens), []
-    weights, biases, outs, results = [], [], [], []
+    of_x = [scale_of_x(rows, x_scale)] if result is not None else []
+    weights, scales, biases, outs, results = [], [], [], [], []
     for at, layer in enumerate(layers):
         n = layer.outputs
-        check_sizes(dtype, outputs=n)
+        check_sizes(outputs=n)
         aliases.append(f"#weight{at} = {attribute(layer.encoding)}")
         weights.append((f"%w{at}", f"tensor<{n}x{inputs}x{dtype}, #weight{at}>"))
-        bias = (f"%bias{at}", f"tensor<{n}x{dtype}>") if layer.bias else None
+        bias = (f"%bias{at}", f"tensor<{n}x{given}>") if layer.bias else None
         biases += [bias] if bias else []
-        outs.append((f"%out{at}", f"tensor<{rows}x{n}x{dtype}>"))
-        wide = f"tensor<{rows}x{n}xf32>"
+        own = [(f"%scale{at}", f"tensor<{n}xf32>")] if of_x else []
+        scales += own
+        outs.append((f"%out{at}", f"tensor<{rows}x{n}x{given}>"))
+        wide = f"tensor<{rows}x{n}x{accumulator(dtype)}>"
         lines += zeros(f"init{at}", wide)
         lines.append(product(f"p{at}", x, weights[-1], (f"%init{at}", wide)))
-        lines += _behind(f"y{at}", (f"%p{at}", wide), bias, layer.activation, outs[-1])
+        y = (f"%p{at}", wide)
+        both = [*of_x, *own]
+        lines += finish(f"y{at}", y, outs[-1], bias, layer.activation, both)
         results.append((f"%y{at}", outs[-1][1]))
-    return function(name, aliases, [x, *weights, *biases, *outs], lines, results)
-
-
-def _behind(
-    name: str, y: Typed, bias: Optional[Typed], activation: str, out: Typed
-) -> List[str]:
-    """Bias, activation and rounding."""
-    body, value, inputs = [], "%i0", [y]
-    if bias is not None:
-        body, wide = widen("%long", "%i1", element(bias[1]))
-        body.append(f"%sum = arith.addf %i0, {wide} : f32")
-        value, inputs = "%sum", [y, bias]
-    steps, value = activation_steps(activation, value, "%a_")
-    return elementwise(name, inputs, out, [*body, *steps], value)
+    arguments = [x, *weights, *of_x, *scales, *biases, *outs]
+    return function(name, aliases, arguments, lines, results)

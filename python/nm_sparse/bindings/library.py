@@ -13,6 +13,7 @@ import ctypes
 import importlib.machinery
 import importlib.util
 import os
+import threading
 from ctypes import (
     POINTER,
     c_bool,
@@ -27,7 +28,7 @@ from ctypes import (
 from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Optional, Tuple
+from typing import Any, Callable, Optional, Tuple
 
 ABI_VERSION = 1
 MAX_RANK = 8
@@ -219,9 +220,25 @@ def _find(given: Optional[str]) -> Path:
     )
 
 
+_refused = threading.local()
+
+
 @ctypes.CFUNCTYPE(None, c_char_p, c_void_p)
 def _keep_message(message: bytes, data: int) -> None:
-    """Where a function has no status: it returns null, and `last_error` says why."""
+    """Where a function has no status: `checked` raises what it says."""
+    _refused.message = message.decode(errors="replace")
+
+
+def checked(function: Callable[..., Any], *operands: Any) -> Any:
+    """What a function of the library without a status returns, such as `mgpuMemcpy`.
+
+    Raises RuntimeFailure when it fails.
+    """
+    _refused.message = None
+    result = function(*operands)
+    if _refused.message is not None:
+        raise RuntimeFailure(_refused.message)
+    return result
 
 
 @lru_cache(maxsize=None)

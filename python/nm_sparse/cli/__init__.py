@@ -12,10 +12,11 @@ import os
 import sys
 from typing import Optional, Sequence
 
-from . import advise, bench, explain, inspect, prune
+from .. import __version__
+from . import advise, bench, convert, explain, inspect, prune
 from .common import FAILURE, USAGE, CommandError
 
-COMMANDS = (prune, inspect, explain, advise, bench)
+COMMANDS = (convert, prune, inspect, explain, advise, bench)
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -24,6 +25,9 @@ def make_parser() -> argparse.ArgumentParser:
         prog="python -m nm_sparse",
         description="N:M-sparse weights: prune, pack and look at them, and ask the "
         "compiler about their products.",
+    )
+    parser.add_argument(
+        "--version", action="version", version=f"nm_sparse {__version__}"
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for module in COMMANDS:

@@ -6,21 +6,14 @@ from __future__ import annotations
 import argparse
 from typing import Any, Dict, List, Optional, Sequence
 
-from ..encoding import Encoding, EncodingError
-from ..files.checkpoint import PARTS, Checkpoint
-from ..files.packed_file import (
-    packed_parts,
-    packed_prefixes,
-    read_description,
-    read_packed,
-)
+from ..encoding import Encoding
+from ..files.checkpoint import Checkpoint
+from ..files.packed_file import read_description
 from ..files.tensor_file import TensorFile
 from ..packing.two_four import ENCODING
 from ..pruning.detection import count_live, detect
 from ..tensors.packed_tensor import PackedTensor
 from .common import OK, add_json, print_json, print_table, progress, shown_shape
-
-BITMASK = "sparse-24-bitmask"  # as `Checkpoint` calls it
 
 
 def add_parser(commands: Any) -> None:
@@ -73,15 +66,13 @@ def run(args: argparse.Namespace) -> int:
 def list_rows(checkpoint: Checkpoint, dim: int, is_quick: bool) -> List[Dict[str, Any]]:
     """A dictionary for each weight and each other tensor."""
     taken, jobs = set(), []
-    for file in checkpoint.files.values():
-        for name, parts in packed_parts(file).items():
-            taken.update(parts)
-            jobs.append((packed_row, (file, name, parts, is_quick)))
+    for name in checkpoint.packed:
+        taken.update(checkpoint.parts(name))
+        jobs.append((packed_row, (checkpoint, name, is_quick)))
     for name, weight in checkpoint.weights.items():
-        if weight.stored == BITMASK:
-            names = [f"{name.rpartition('.')[0]}.{part}" for part in PARTS]
-            taken.update(names)
-            jobs.append((bitmask_row, (checkpoint, name, names, is_quick)))
+        if weight.stored != "dense":
+            taken.update(checkpoint.parts(name))
+            jobs.append((parts_row, (checkpoint, name, is_quick)))
     jobs += [
         (tensor_row, (checkpoint, file, name, dim, is_quick))
         for file in checkpoint.files.values()
@@ -111,37 +102,34 @@ def _row(
     }
 
 
-def packed_row(
-    file: TensorFile, name: str, parts: List[str], is_quick: bool
-) -> Dict[str, Any]:
-    """Of a weight whose components are the tensors `parts`."""
-    size = sum(file.tensors[part].size for part in parts)
-    text = file.metadata[f"{packed_prefixes(file)[name]}nm_sparse"]
-    try:
-        packed, is_bitmap = read_description(text)
-    except EncodingError as error:
-        raise EncodingError(f"{file.path}: weight {name!r}: {error}") from None
-    density = None
+def _size(checkpoint: Checkpoint, name: str) -> int:
+    """Of the tensors of a weight, in bytes."""
+    parts = checkpoint.parts(name)
+    return sum(checkpoint.file_of(part).tensors[part].size for part in parts)
+
+
+def packed_row(checkpoint: Checkpoint, name: str, is_quick: bool) -> Dict[str, Any]:
+    """Of a weight that is packed."""
+    place, density = checkpoint.packed[name], None
+    packed = place.described
     if not is_quick:
-        density = PackedTensor(read_packed(file.path, name)[name]).density
-    stored = "bitmap" if is_bitmap else "packed"
+        density = PackedTensor(checkpoint.read_packed(name)).density
+    stored = "bitmap" if read_description(place.text)[1] else "packed"
+    size = _size(checkpoint, name)
     return _row(
         name, packed.shape, packed.dtype, stored, size, packed.encoding, density
     )
 
 
-def bitmask_row(
-    checkpoint: Checkpoint, name: str, parts: List[str], is_quick: bool
-) -> Dict[str, Any]:
-    """Of a weight in the layout of compressed-tensors."""
+def parts_row(checkpoint: Checkpoint, name: str, is_quick: bool) -> Dict[str, Any]:
+    """Of a weight in a layout of compressed-tensors."""
     weight = checkpoint.weights[name]
-    sizes = [f.tensors[p].size for f in checkpoint.files.values() for p in parts
-             if p in f.tensors]  # fmt: skip
     shape, density = (weight.outputs, weight.inputs), None
     if not is_quick:
         live = count_live(checkpoint.dense(name), weight.dtype)
         density = live / (weight.outputs * weight.inputs)
-    return _row(name, shape, weight.dtype, BITMASK, sum(sizes), ENCODING, density)
+    size = _size(checkpoint, name)
+    return _row(name, shape, weight.dtype, weight.stored, size, ENCODING, density)
 
 
 def tensor_row(

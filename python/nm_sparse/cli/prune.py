@@ -12,6 +12,9 @@ import numpy as np
 
 from ..encoding import Encoding
 from ..files.checkpoint import Checkpoint
+from ..files.convert.folder import write_json
+from ..files.convert.names import why_dense
+from ..files.model_folder import INDEX, check_target, copy_others, new_folder
 from ..files.packed_file import packed_parts, stored_tensors
 from ..files.tensor_file import FILE_TYPES, TensorFile
 from ..files.tensor_writer import TensorWriter
@@ -39,20 +42,28 @@ def add_parser(commands: Any) -> None:
     parser = commands.add_parser(
         "prune",
         help="make the weights of a checkpoint fit a pattern",
-        description="Prunes matrices by magnitude, and copies all else. The output is "
+        description="Prunes matrices by magnitude, and copies all else. Embeddings and "
+        "tied heads are copied, too, unless --include names them. The output is "
         "written whole or not at all.",
     )
     parser.add_argument(
         "input", help="a .safetensors file, an index of several, or a model's folder"
     )
-    parser.add_argument("-o", "--output", required=True, metavar="OUT.safetensors")
+    parser.add_argument(
+        "-o", "--output", required=True, metavar="OUT",
+        help="a .safetensors file, or, of a folder or an index, a new folder",
+    )  # fmt: skip
+    parser.add_argument(
+        "--force", action="store_true", help="replace the file, or the checkpoint, OUT"
+    )
     add_encoding(parser)
     parser.add_argument(
         "--density", type=float, help="of 'free': the share of blocks that are kept"
     )
     parser.add_argument(
         "--include", action="append", metavar="PATTERN",
-        help="only weights of such a name, as '*.mlp.*'; may be given again",
+        help="only weights of such a name, as '*.mlp.*'; may be given again (all but "
+        "embeddings and tied heads)",
     )  # fmt: skip
     parser.add_argument(
         "--exclude", action="append", default=[], metavar="PATTERN",
@@ -97,29 +108,35 @@ def run(args: argparse.Namespace) -> int:
         )
     checkpoint = Checkpoint(args.input)
     output = Path(args.output)
-    if any(output.exists() and output.samefile(path) for path in checkpoint.files):
-        raise CommandError(
-            f"-o names the input, {output}, which would be lost: choose another file",
-            USAGE,
-        )
+    is_folder = output.suffix != ".safetensors" and _is_model(checkpoint)
+    _check_output(checkpoint, output, is_folder, args.force)
     dense = dense_weights(checkpoint)
-    chosen = choose(list(dense), args.include or ["*"], args.exclude)
+    reasons = {name: why_dense(name, checkpoint.config) for name in dense}
+    left = {n: r for n, r in reasons.items() if r and not args.include}
+    names = [name for name in dense if name not in left]
+    chosen = set(choose(names, args.include or ["*"], args.exclude))
     if not chosen:
         raise CommandError(
             f"{args.input}: none of its {len(dense)} dense matrices is chosen: legal "
             "are patterns of their names, which `inspect` lists"
         )
-    with TensorWriter(output) as writer:
-        weights = write(checkpoint, set(chosen), e, args.density, args.pack, writer)
+    job = Job(checkpoint, chosen, e, args.density, args.pack)
+    if is_folder:
+        job.write_folder(output)
+        written = list(output.glob("*.safetensors"))
+    else:
+        job.write_file(output, list(checkpoint.files.values()))
+        written = [output]
     report = {
         "input": str(args.input),
         "output": str(output),
         "encoding": str(e),
         "packed": args.pack,
-        "weights": weights,
+        "weights": job.report,
+        "left": left,
         "copied": sum(len(f.tensors) for f in checkpoint.files.values()) - len(chosen),
         "bytes_before": sum(path.stat().st_size for path in checkpoint.files),
-        "bytes": output.stat().st_size,
+        "bytes": sum(path.stat().st_size for path in written),
     }
     if args.json:
         print_json(report)
@@ -128,51 +145,103 @@ def run(args: argparse.Namespace) -> int:
     return OK
 
 
-def write(
-    checkpoint: Checkpoint,
-    chosen: Any,
-    e: Encoding,
-    density: Any,
-    is_packed: bool,
-    writer: TensorWriter,
-) -> List[Dict[str, Any]]:
-    """Puts all tensors in the file, and returns what became of the chosen ones."""
-    metadata: Dict[str, str] = {}
-    todo: List[Tuple[TensorFile, str]] = []
-    for file in checkpoint.files.values():
-        metadata.update(file.metadata)
-        todo += [(file, name) for name in file.tensors]
-    report = []
-    for file, name in progress(todo, "tensors"):
-        tensor = file.tensors[name]
-        if name not in chosen:
-            writer.copy(tensor, file.path)
-            continue
-        dtype = str(tensor.element_type)
+def _is_model(checkpoint: Checkpoint) -> bool:
+    return checkpoint.path.is_dir() or checkpoint.path.suffix == ".json"
+
+
+def _check_output(
+    checkpoint: Checkpoint, output: Path, is_folder: bool, force: bool
+) -> None:
+    """Raises CommandError or CheckpointError where the output must not be written."""
+    if any(output.exists() and output.samefile(path) for path in checkpoint.files):
+        raise CommandError(
+            f"-o names the input, {output}, which would be lost: choose another file",
+            USAGE,
+        )
+    if is_folder:
+        check_target(output, checkpoint.path, force)
+    elif output.exists() and not force:
+        raise CommandError(
+            f"-o names {output}, which is there: choose another, or replace it by "
+            "--force",
+            USAGE,
+        )
+
+
+class Job:
+    """What is pruned, and how.
+
+    report:  a dictionary for each weight that is.
+    """
+
+    def __init__(
+        self,
+        checkpoint: Checkpoint,
+        chosen: Any,
+        e: Encoding,
+        density: Any,
+        is_packed: bool,
+    ) -> None:
+        self.checkpoint, self.chosen, self.e = checkpoint, chosen, e
+        self.density, self.is_packed = density, is_packed
+        self.report: List[Dict[str, Any]] = []
+
+    def write_folder(self, target: Path) -> None:
+        """Writes files as those of the checkpoint, an index, and what lies beside."""
+        places = {}
+        with new_folder(target) as folder:
+            for path, file in self.checkpoint.files.items():
+                self.write_file(folder / path.name, [file])
+                tensors = TensorFile(folder / path.name).tensors
+                places.update(dict.fromkeys(tensors, path.name))
+            copy_others(self.checkpoint.path, folder, {}, and_config=True)
+            if len(self.checkpoint.files) > 1:
+                size = sum(path.stat().st_size for path in folder.glob("*.safetensors"))
+                index = {"metadata": {"total_size": size}, "weight_map": places}
+                write_json(folder / INDEX, index)
+
+    def write_file(self, path: Path, files: List[TensorFile]) -> None:
+        """Puts all tensors of some files in one."""
+        metadata: Dict[str, str] = {}
+        todo: List[Tuple[TensorFile, str]] = []
+        for file in files:
+            metadata.update(file.metadata)
+            todo += [(file, name) for name in file.tensors]
+        with TensorWriter(path) as writer:
+            for file, name in progress(todo, "tensors"):
+                if name in self.chosen:
+                    metadata.update(self._prune(file, name, writer))
+                else:
+                    writer.copy(file.tensors[name], file.path)
+            writer.finish(metadata)
+
+    def _prune(
+        self, file: TensorFile, name: str, writer: TensorWriter
+    ) -> Dict[str, str]:
+        """Writes a weight, and returns the metadata beside it."""
+        dtype = str(file.tensors[name].element_type)
         before = file.read(name)
+        metadata: Dict[str, str] = {}
         try:
-            after = pruning.prune(before, e, dtype, density)
+            after = pruning.prune(before, self.e, dtype, self.density)
             tensors = {name: (FILE_TYPES[dtype], after)}
-            if is_packed:
-                packed = canonical.encode(after, e, dtype)
-                tensors, text = stored_tensors(name, packed)
-                metadata.update(text)
+            if self.is_packed:
+                packed = canonical.encode(after, self.e, dtype)
+                tensors, metadata = stored_tensors(name, packed)
         except ValueError as error:
             raise CommandError(f"{file.path}: weight {name!r}: {error}") from None
         for part, (kind, array) in tensors.items():
             writer.add(part, kind, array)
-        size = sum(array.nbytes for _, array in tensors.values())
-        report.append({
+        self.report.append({
             "name": name,
             "shape": list(before.shape),
             "dtype": dtype,
             "density": count_live(after, dtype) / before.size,
             "kept": kept_share(before, after, dtype),
             "bytes_before": before.nbytes,
-            "bytes": size,
+            "bytes": sum(array.nbytes for _, array in tensors.values()),
         })  # fmt: skip
-    writer.finish(metadata)
-    return report
+        return metadata
 
 
 def kept_share(before: np.ndarray, after: np.ndarray, dtype: str) -> float:
@@ -195,6 +264,8 @@ def print_report(report: Dict[str, Any]) -> None:
             for w in report["weights"]
         ],
     )  # fmt: skip
+    for name, reason in report["left"].items():
+        print(f"{name} stays as it is: {reason}; --include names it")
     print(
         f"{len(report['weights'])} weights have {report['encoding']}, "
         f"{report['copied']} tensors are copied; {report['output']} has "

@@ -10,28 +10,25 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List, Optional, Tuple
 
 import numpy as np
 
 from ..encoding import EncodingError, Packed
 from ..packing import two_four
 from ..packing.two_four import Pattern
-from .tensor_file import (
-    CheckpointError,
-    PathLike,
-    TensorFile,
-    TensorInfo,
-    parse_json,
-)
+from . import marlin
+from .model_folder import find_first, read_index, read_json
+from .packed_file import PackedPlace, packed_places, place_parts, read_place
+from .tensor_file import CheckpointError, PathLike, TensorFile, TensorInfo
 
-INDEX = "model.safetensors.index.json"
-PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle")
 SCALES = ("_scale", "_scale_inv")  # behind the name of a weight
 # Names of what belongs to a weight, and is none itself, end so.
 COMPANIONS = (*SCALES, "_zero_point")
 PARTS = ("shape", "compressed", "bitmask")
-LARGEST_JSON = 1 << 28  # bytes of an index or a config
+BITMASK, MARLIN = "sparse-24-bitmask", "marlin-24"  # layouts of compressed-tensors
+# Endings of tensors that are weights in other layouts, and what those are called.
+UNREAD = {"weight_packed": "packed integers", "qweight": "GPTQ or AWQ"}
 
 
 @dataclass(frozen=True)
@@ -39,8 +36,8 @@ class Weight:
     """A matrix of a checkpoint, outputs x inputs.
 
     name:    of the weight, such as "model.layers.0.mlp.up_proj.weight".
-    dtype:   element type, spelled as in MLIR.
-    stored:  "dense" or "sparse-24-bitmask".
+    dtype:   element type, spelled as in MLIR; of "marlin-24" that of what is decoded.
+    stored:  "dense", "sparse-24-bitmask" or "marlin-24".
     scale:   the tensor that the product is to be multiplied by, if there is one.
     """
 
@@ -59,6 +56,8 @@ class Checkpoint:
     files:    the safetensors files, by path.
     config:   config.json of the folder, {} where there is none.
     weights:  the matrices that may be weights of linear layers, by name.
+    packed:   where weights are that are packed already, by name.
+    unread:   the layouts of weights that cannot be read, by the name of a tensor.
     """
 
     def __init__(self, path: PathLike) -> None:
@@ -69,8 +68,8 @@ class Checkpoint:
         """
         self.path = Path(path)
         folder = self.path if self.path.is_dir() else self.path.parent
-        found = _find(self.path)
-        shards = _read_index(found) if found.suffix == ".json" else {}
+        found = find_first(self.path)
+        shards = read_index(found) if found.suffix == ".json" else {}
         names = sorted(set(shards.values()))
         self.files = {p: TensorFile(p) for p in [folder / n for n in names] or [found]}
         self._places: Dict[str, TensorFile] = {}
@@ -88,7 +87,12 @@ class Checkpoint:
                     f"{found}: tensor {name!r} is not in {shard}, as the index says"
                 )
         config = folder / "config.json"
-        self.config = _read_json(config, "it") if config.is_file() else {}
+        self.config = read_json(config, "it") if config.is_file() else {}
+        self.packed: Dict[str, PackedPlace] = {}
+        tensors = {name: file.tensors[name] for name, file in self._places.items()}
+        for file in self.files.values():
+            self.packed.update(packed_places(file, tensors))
+        self.unread: Dict[str, str] = {}
         self.weights = {w.name: w for w in sorted(self._find_weights(), key=_order)}
 
     @property
@@ -104,23 +108,41 @@ class Checkpoint:
         return self._places[name].tensors[name]
 
     def _find_weights(self) -> List[Weight]:
-        prefixes, parts = {}, set()
+        skipped = set()
+        for place in self.packed.values():
+            skipped.update(place_parts(place, self._places))
+        layouts: Dict[str, Tuple[str, List[str]]] = {}
         for name in self._places:
             prefix, _, part = name.rpartition(".")
-            there = [p for p in PARTS if f"{prefix}.{p}" in self._places]
-            # A single name of these may be any tensor; two are not there by chance.
-            if part in PARTS and len(there) > 1:
-                prefixes[prefix] = there
-                parts.add(name)
-        found = [self._compressed(*item) for item in prefixes.items()]
+            for layout, parts in ((BITMASK, PARTS), (MARLIN, marlin.PARTS)):
+                there = [p for p in parts if f"{prefix}.{p}" in self._places]
+                # A single name of these may be any tensor; so many are not there by
+                # chance.
+                if part in parts and len(there) > len(parts) // 2:
+                    layouts[prefix] = layout, there
+                    skipped.add(name)
+            if part in UNREAD and name not in skipped:
+                self.unread[name] = self._said_format() or UNREAD[part]
+                skipped.add(name)
+        found = []
+        for prefix, (layout, there) in layouts.items():
+            read = self._compressed if layout == BITMASK else self._marlin
+            found.append(read(prefix, there))
         for name in self._places:
             info = self._info(name)
-            if name in parts or info.element_type is None or len(info.shape) != 2:
+            if name in skipped or info.element_type is None or len(info.shape) != 2:
                 continue
             if 0 in info.shape or name.endswith(COMPANIONS):
                 continue
             found.append(self._weight(name, info.shape, info.element_type, "dense"))
         return found
+
+    def _said_format(self) -> Optional[str]:
+        """The layout that config.json names, which need not be that of the tensors."""
+        entry = self.compression.get("sparsity_config")
+        named = [self.compression.get("format")]
+        named += [entry.get("format")] if isinstance(entry, dict) else []
+        return next((n for n in named if isinstance(n, str) and n != "dense"), None)
 
     def _weight(self, name: str, shape: Any, dtype: str, stored: str) -> Weight:
         scales = (name + ending for ending in SCALES)
@@ -134,10 +156,7 @@ class Checkpoint:
                 "is stored as sparse-bitmask, which has no 2:4 pattern",
                 "sparse-24-bitmask, or dense",
             )
-        for part in PARTS:
-            if part not in there:
-                self._fail(f"{prefix}.{there[0]}", f"has no {part} beside it", "all of "
-                           f"{', '.join(PARTS)}")  # fmt: skip
+        self._check_parts(prefix, there, PARTS)
         if f"{prefix}.weight" in self._places:
             self._fail(
                 f"{prefix}.weight", "is there dense and compressed", "one of them"
@@ -161,7 +180,28 @@ class Checkpoint:
         except EncodingError as error:
             raise self._place(prefix, error) from None
         dtype = str(info.element_type)
-        return self._weight(f"{prefix}.weight", shape, dtype, "sparse-24-bitmask")
+        return self._weight(f"{prefix}.weight", shape, dtype, BITMASK)
+
+    def _marlin(self, prefix: str, there: List[str]) -> Weight:
+        self._check_parts(prefix, there, marlin.PARTS)
+        infos = [self._info(f"{prefix}.{part}") for part in marlin.PARTS]
+        for info, legal in zip(infos, ("I32", "F16", "I16")):
+            if info.dtype != legal:
+                self._fail(info.name, f"is {info.dtype}", legal)
+        try:
+            *shape, _ = marlin.marlin_sizes(*(info.shape for info in infos))
+        except EncodingError as error:
+            raise self._place(prefix, error) from None
+        return Weight(f"{prefix}.weight", *shape, "f16", MARLIN)
+
+    def _check_parts(self, prefix: str, there: List[str], parts: Any) -> None:
+        for part in parts:
+            if part not in there:
+                self._fail(
+                    f"{prefix}.{there[0]}",
+                    f"has no {part} beside it",
+                    f"all of {', '.join(parts)}",
+                )
 
     def _place(self, prefix: str, error: EncodingError) -> CheckpointError:
         """The error with file and tensor, whose part it begins with."""
@@ -192,16 +232,45 @@ class Checkpoint:
         return self.file_of(name).read(name)
 
     def dense(self, name: str) -> np.ndarray:
-        """A weight, outputs x inputs; bf16 and f8 as unsigned views."""
+        """A weight, outputs x inputs; bf16 and f8 as unsigned views. One of
+        `marlin-24` is its integers times its scales, rounded to f16."""
         weight = self._get(name)
         if weight.stored == "dense":
             return self.tensor(name)
         prefix = name[: -len(".weight")]
-        parts = [self.tensor(f"{prefix}.{part}") for part in PARTS]
+        is_bitmask = weight.stored == BITMASK
+        names = PARTS if is_bitmask else marlin.PARTS
+        parts = [self.tensor(f"{prefix}.{part}") for part in names]
         try:
-            return two_four.decode_bitmask(*parts)
+            if is_bitmask:
+                return two_four.decode_bitmask(*parts)
+            return marlin.decode_marlin(*parts).astype(np.float16)
         except EncodingError as error:
             raise self._place(prefix, error) from None
+
+    def read_packed(self, name: str) -> Packed:
+        """One of `packed`, in canonical form. Its components may be in several files.
+
+        Raises CheckpointError where a component is missing, and EncodingError where
+        they are not legal."""
+        return read_place(self.packed[name], self.file_of)
+
+    def parts(self, name: str) -> List[str]:
+        """The names of the tensors that are a weight, packed or not."""
+        if name in self.packed:
+            return place_parts(self.packed[name], self._places)
+        weight = self._get(name)
+        if weight.stored == "dense":
+            return [name]
+        prefix = name[: -len("weight")]
+        return [
+            prefix + part
+            for part in (PARTS if weight.stored == BITMASK else marlin.PARTS)
+        ]
+
+    def has(self, name: str) -> bool:
+        """Whether there is a tensor of this name."""
+        return name in self._places
 
     def check(self, name: str) -> Pattern:
         """How far a weight is 2:4 along its inputs."""
@@ -226,64 +295,3 @@ def _order(weight: Weight) -> List[Any]:
     """Layer 10 comes behind layer 9."""
     parts = weight.name.split(".")
     return [(0, int(p), p) if p.isdecimal() else (1, 0, p) for p in parts]
-
-
-def _find(path: Path) -> Path:
-    """The file to read first: tensors, or an index of files of them."""
-    if path.is_dir():
-        for name in (INDEX, "model.safetensors"):
-            if (path / name).exists():
-                return path / name
-        files = sorted(path.glob("*.safetensors"))
-        if len(files) == 1:
-            return files[0]
-        pickles = sorted(p.name for p in path.iterdir() if p.suffix in PICKLES)
-        if not files and pickles:
-            _refuse_pickle(path / pickles[0])
-        raise CheckpointError(
-            f"{path}: has {len(files)} safetensors files and no {INDEX}: legal is one "
-            "file, or an index"
-        )
-    if path.suffix in PICKLES:
-        _refuse_pickle(path)
-    if path.suffix == ".json" and not path.name.endswith(".index.json"):
-        raise CheckpointError(f"{path}: legal is a folder, .safetensors or .index.json")
-    return path
-
-
-def _refuse_pickle(path: Path) -> None:
-    raise CheckpointError(
-        f"{path}: this is a pickle, and reading one runs the code in it: legal is "
-        "safetensors; convert it where that code may run"
-    )
-
-
-def _read_json(path: Path, what: str) -> Dict[str, Any]:
-    if path.stat().st_size > LARGEST_JSON:
-        raise CheckpointError(
-            f"{path}: has {path.stat().st_size} bytes: legal is {LARGEST_JSON}"
-        )
-    return parse_json(path.read_bytes(), path, what)
-
-
-def _read_index(path: Path) -> Dict[str, str]:
-    """The file that each tensor is in, by the name of the tensor."""
-    shards = _read_json(path, "the index").get("weight_map")
-    if not isinstance(shards, dict) or not shards:
-        raise CheckpointError(f"{path}: has no weight_map: legal is one")
-    for name, shard in shards.items():
-        # A name of one part stays in the folder. It may be a link, as in caches.
-        if (
-            not isinstance(shard, str)
-            or not shard.endswith(".safetensors")
-            or any(c in shard for c in "/\\\0")
-        ):
-            raise CheckpointError(
-                f"{path}: tensor {name!r} is in {shard!r}: legal is the name of a "
-                "safetensors file in the same folder"
-            )
-        if not (path.parent / shard).exists():
-            raise CheckpointError(
-                f"{path}: tensor {name!r} is in {shard}, which is not there"
-            )
-    return shards

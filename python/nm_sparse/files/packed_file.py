@@ -7,7 +7,8 @@ A file holds a weight in canonical form, or as bitmaps, as kernels read it.
 from __future__ import annotations
 
 import json
-from typing import Any, Dict, List, Mapping, Optional, Tuple
+from dataclasses import dataclass
+from typing import Any, Callable, Container, Dict, List, Mapping, Optional, Tuple
 
 import numpy as np
 
@@ -25,11 +26,15 @@ from .tensor_file import (
     CheckpointError,
     PathLike,
     TensorFile,
+    TensorInfo,
     write_tensors,
 )
 
 BITMAP_VERSIONS = {1: 4, 2: 6}  # by the version of the canonical form
 COMPONENTS = ("values", "index", "offsets", "inner_index", "perm", "bits")
+# Beside elements of 8 bits: scales of the outputs, and of what they are multiplied by.
+SCALE, INPUT_SCALE = "scale", "input_scale"
+EXTRA = "_extra_state"  # of a packed layer in a `state_dict`: its encoding and shape
 _Tensor = Tuple[str, np.ndarray]
 _POSITIONS = {1: "U8", 2: "U16", 4: "U32"}  # by their bytes
 
@@ -112,27 +117,103 @@ def read_packed(path: PathLike, name: Optional[str] = None) -> Dict[str, Packed]
     name:  of one of them, which alone is read; the result is empty where it is not
            there.
 
+    Metadata `NAME.nm_sparse` describes a weight, or, in a `state_dict` with packed
+    layers, the tensor `LAYER._extra_state` that of `LAYER.weight`.
+
     Raises CheckpointError when the file is damaged or a component is missing, and
     EncodingError when the components or bits of a weight are not legal; `decode`
     checks the positions of canonical ones.
     """
-    file, weights = TensorFile(path), {}
-    for found, prefix in packed_prefixes(file).items():
-        if name not in (None, found):
-            continue
+    file = TensorFile(path)
+    places = packed_places(file)
+    return {
+        found: read_place(place, lambda _: file)
+        for found, place in places.items()
+        if name in (None, found)
+    }
+
+
+@dataclass(frozen=True)
+class PackedPlace:
+    """Where a file says that there is a packed weight.
+
+    name:    of the weight.
+    prefix:  with which the names of its components begin.
+    text:    its description, as metadata has it.
+    file:    that says so.
+    """
+
+    name: str
+    prefix: str
+    text: str
+    file: TensorFile
+
+    @property
+    def described(self) -> Packed:
+        """The weight without its components. Raises EncodingError, naming file and
+        weight, where the description is not legal."""
         try:
-            text = file.metadata[f"{prefix}nm_sparse"]
-            weights[found] = _read(file, prefix, text)
-        except CheckpointError:
-            raise
+            packed, _ = read_description(self.text)
         except EncodingError as error:
-            raise EncodingError(f"{path}: weight {found!r}: {error}") from None
-    return weights
+            raise EncodingError(
+                f"{self.file.path}: weight {self.name!r}: {error}"
+            ) from None
+        return packed
+
+
+def packed_places(
+    file: TensorFile, tensors: Optional[Mapping[str, TensorInfo]] = None
+) -> Dict[str, PackedPlace]:
+    """The packed weights that a file describes, by name.
+
+    tensors:  all of a checkpoint, by name, where it has several files.
+
+    Raises CheckpointError where the state of a packed layer is damaged."""
+    found: Dict[str, PackedPlace] = {}
+    tensors = file.tensors if tensors is None else tensors
+    for name in file.tensors:
+        prefix, dot, ending = name.rpartition(".")
+        values = tensors.get(f"{prefix}{dot}values")
+        if ending != EXTRA or file.tensors[name].dtype != "U8" or values is None:
+            continue
+        text = _described(file, name, values.element_type)
+        if text is not None:
+            found[f"{prefix}{dot}weight"] = PackedPlace(
+                f"{prefix}{dot}weight", f"{prefix}{dot}", text, file
+            )
+    taken = {place.prefix for place in found.values()}
+    for name, prefix in packed_prefixes(file).items():
+        if prefix not in taken:
+            text = file.metadata[f"{prefix}nm_sparse"]
+            found[name] = PackedPlace(name, prefix, text, file)
+    return found
+
+
+def _described(file: TensorFile, name: str, dtype: Optional[str]) -> Optional[str]:
+    """What `_extra_state` of a packed layer says, as metadata; None where it is that of
+    another module."""
+    try:
+        state = json.loads(file.read(name).tobytes().decode())
+        encoding, shape = state["encoding"], tuple(state["shape"])
+    except (ValueError, KeyError, TypeError):
+        return None
+    try:
+        return Packed({}, Encoding(encoding), shape, dtype or "").metadata()
+    except (EncodingError, TypeError) as error:
+        raise CheckpointError(
+            f"{file.path}: tensor {name!r} describes no packed weight: {error}"
+        ) from None
+
+
+def extra_state(encoding: Encoding, shape: Tuple[int, ...]) -> np.ndarray:
+    """`_extra_state` of a packed layer in a `state_dict`: bytes of JSON."""
+    text = json.dumps({"encoding": encoding.mlir(), "shape": list(shape)})
+    return np.frombuffer(text.encode(), np.uint8)
 
 
 def packed_prefixes(file: TensorFile) -> Dict[str, str]:
-    """What the names of the components of each packed weight in a file begin with, by
-    the name of the weight; a single one may have none."""
+    """What the names of the components of each packed weight in a file begin with that
+    metadata describes, by the name of the weight; a single one may have none."""
     keys = (key.rpartition(".") for key in file.metadata)
     return {name: name + dot for name, dot, ending in keys if ending == "nm_sparse"}
 
@@ -140,16 +221,16 @@ def packed_prefixes(file: TensorFile) -> Dict[str, str]:
 def packed_parts(file: TensorFile) -> Dict[str, List[str]]:
     """The names of the tensors that hold each packed weight in a file, by its name."""
     return {
-        name: [p for part in COMPONENTS if (p := prefix + part) in file.tensors]
-        for name, prefix in packed_prefixes(file).items()
+        name: place_parts(place, file.tensors)
+        for name, place in packed_places(file).items()
     }
 
 
-def _component(file: TensorFile, name: str, legal: Tuple[str, ...]) -> np.ndarray:
-    array = file.read(name)
-    if (found := file.tensors[name].dtype) not in legal:
-        raise EncodingError(f"{name} is {found}: legal is {' or '.join(legal)}")
-    return array
+def place_parts(place: PackedPlace, names: Container[str]) -> List[str]:
+    """Those of its tensors that are among `names`, `_extra_state` too."""
+    parts = (*COMPONENTS, SCALE, INPUT_SCALE, EXTRA)
+    own = [place.prefix + part for part in parts]
+    return [name for name in own if name in names]
 
 
 def read_description(text: str) -> Tuple[Packed, bool]:
@@ -169,7 +250,33 @@ def read_description(text: str) -> Tuple[Packed, bool]:
         raise EncodingError(f"metadata is not legal: {error!r}") from None
 
 
-def _read(file: TensorFile, prefix: str, text: str) -> Packed:
+def read_place(place: PackedPlace, find: Callable[[str], TensorFile]) -> Packed:
+    """A packed weight in canonical form. `find` returns the file that has a tensor.
+
+    Raises as `read_packed` does."""
+    try:
+        return _read(place.prefix, place.text, find)
+    except CheckpointError:
+        raise
+    except EncodingError as error:
+        path = place.file.path
+        raise EncodingError(f"{path}: weight {place.name!r}: {error}") from None
+
+
+def _component(
+    find: Callable[[str], TensorFile], name: str, legal: Tuple[str, ...]
+) -> np.ndarray:
+    file = find(name)
+    array = file.read(name)
+    if (found := file.tensors[name].dtype) not in legal:
+        raise EncodingError(f"{name} is {found}: legal is {' or '.join(legal)}")
+    # Torch has the bits of positions in signed integers.
+    if found.startswith("I") and array.dtype.kind == "i" and legal[0][0] == "U":
+        array = array.view(f"uint{8 * array.itemsize}")
+    return array
+
+
+def _read(prefix: str, text: str, find: Callable[[str], TensorFile]) -> Packed:
     packed, is_bitmap = read_description(text)
     e, shape = packed.encoding, packed.shape
     if packed.dtype not in FILE_TYPES:
@@ -179,20 +286,20 @@ def _read(file: TensorFile, prefix: str, text: str) -> Packed:
     if not all(type(size) is int and size >= 0 for size in shape):
         raise EncodingError(f"shape is {list(shape)}: legal is a list of sizes")
     legal = (FILE_TYPES[packed.dtype],)
-    values = _component(file, f"{prefix}values", legal)
+    values = _component(find, f"{prefix}values", legal)
     components = {"values": values}
     if is_bitmap:
         one, k, n = _innermost(e, shape)
         bitmap_shape(one, k, n, DTYPES[legal[0]][0] // 8)
-        bits = _component(file, f"{prefix}bits", ("U32",))
+        bits = _component(find, f"{prefix}bits", ("U32", "I32"))
         values, index = unpack_bitmap(one, values, bits, k, n)
         components = {"values": values, _positions(e)[-1]: index}
     for part in _positions(e):
         if part in components:
             continue
         wide = part in ("offsets", "perm")
-        legal = ("U32",) if wide else tuple(_POSITIONS.values())
-        components[part] = _component(file, f"{prefix}{part}", legal)
+        legal = ("U32", "I32") if wide else (*_POSITIONS.values(), "I16", "I32")
+        components[part] = _component(find, f"{prefix}{part}", legal)
     return Packed(components, e, shape, packed.dtype)
 
 

@@ -244,9 +244,13 @@ class TensorFile:
                 f"{self.path}: {size - at} bytes follow {before}: legal is none"
             )
 
-    def read(self, name: str) -> np.ndarray:
-        """A tensor; bf16 and f8 as unsigned views. Raises CheckpointError when there
-        is none of this name, or numpy has no place for its type."""
+    def read(self, name: str, first: int = 0, stop: Optional[int] = None) -> np.ndarray:
+        """A tensor; bf16 and f8 as unsigned views.
+
+        first, stop:  which rows, of the first dimension; all by default.
+
+        Raises CheckpointError when there is none of this name, it has not these rows,
+        or numpy has no place for its type."""
         tensor = self.tensors.get(name)
         if tensor is None:
             raise CheckpointError(f"{self.path}: there is no tensor {name!r}")
@@ -256,18 +260,35 @@ class TensorFile:
                 f"{self.path}: tensor {name!r} has dtype {tensor.dtype}: legal is one "
                 "of whole bytes"
             )
+        shape, start = tensor.shape, tensor.start
+        if first or stop is not None:
+            shape, start = self._rows(tensor, first, stop)
         little = np.dtype(numpy_type).newbyteorder("<")
-        count = _count(list(tensor.shape))
-        array = np.fromfile(self.path, little, count, offset=tensor.start)
+        count = _count(list(shape))
+        array = np.fromfile(self.path, little, count, offset=start)
         if array.size != count:
             raise CheckpointError(f"{self.path}: the file was cut while it was read")
         try:
-            return array.reshape(tensor.shape).astype(numpy_type, copy=False)
+            return array.reshape(shape).astype(numpy_type, copy=False)
         except ValueError:  # too many dimensions, or without elements too large
             raise CheckpointError(
                 f"{self.path}: tensor {name!r} has shape {_show(list(tensor.shape))}: "
                 "legal is one that numpy has"
             ) from None
+
+    def _rows(
+        self, tensor: TensorInfo, first: int, stop: Optional[int]
+    ) -> Tuple[Tuple[int, ...], int]:
+        """The shape of some rows, and where they begin."""
+        rows = tensor.shape[0] if tensor.shape else 0
+        stop = rows if stop is None else stop
+        if not 0 <= first <= stop <= rows:
+            raise CheckpointError(
+                f"{self.path}: tensor {tensor.name!r} is asked for the rows {first} to "
+                f"{stop}: legal are 0 to {rows}"
+            )
+        step = tensor.size // max(rows, 1)
+        return (stop - first, *tensor.shape[1:]), tensor.start + first * step
 
 
 def make_header(

@@ -10,8 +10,13 @@ from __future__ import annotations
 from typing import List, Optional, Sequence, Tuple
 
 from ..encoding import Encoding, EncodingError
+from .activation_text import activation_steps
 
 DTYPES = ("f16", "bf16", "f32")  # of x, weights and results; sums are f32
+# Types of x and weights that scales multiply, and those of their sums.
+SCALED = {"f8E4M3FN": "f32", "i8": "i32"}
+# Of x there is a scale for each token, or one.
+X_SCALES = ("token", "tensor")
 # Maps of a product x W^T, and of the elementwise operations behind it.
 MAPS = """#mk = affine_map<(m, n, k) -> (m, k)>
 #nk = affine_map<(m, n, k) -> (n, k)>
@@ -19,14 +24,44 @@ MAPS = """#mk = affine_map<(m, n, k) -> (m, k)>
 #id = affine_map<(m, n) -> (m, n)>
 #column = affine_map<(m, n) -> (n)>
 """
+SCALE_MAPS = """#row = affine_map<(m, n) -> (m)>
+#one = affine_map<(m, n) -> (0)>
+"""
 Typed = Tuple[str, str]
 
 
-def check_sizes(dtype: str, **sizes: int) -> None:
-    """Raises EncodingError for a type that programs of layers do not have, or a size
-    below 1."""
-    if dtype not in DTYPES:
-        raise EncodingError(f"dtype is {dtype!r}: legal is {', '.join(DTYPES)}")
+def check_types(dtype: str, result: Optional[str], x_scale: str = "token") -> str:
+    """The type of results. Raises EncodingError for types that programs of layers do
+    not have."""
+    floats, narrow = ", ".join(DTYPES), ", ".join(SCALED)
+    if result is None and dtype not in DTYPES:
+        raise EncodingError(
+            f"dtype is {dtype!r}: legal is {floats}; with scales, and a type of the "
+            f"result, {narrow}"
+        )
+    if result is not None and dtype not in SCALED:
+        raise EncodingError(
+            f"dtype is {dtype!r}, and result {result!r}: legal for that is {narrow}; "
+            "results of others have their type"
+        )
+    if result is not None and result not in DTYPES:
+        raise EncodingError(f"result is {result!r}: legal is {floats}")
+    if x_scale not in X_SCALES:
+        raise EncodingError(f"x_scale is {x_scale!r}: legal is {', '.join(X_SCALES)}")
+    return result or dtype
+
+
+def check_third(down: Optional[str], result: Optional[str]) -> None:
+    """Raises EncodingError for the third weight of an MLP behind those of 8 bits."""
+    if down is not None and result is not None:
+        raise EncodingError(
+            f"down is {down!r}, and the first weights have 8 bits: legal is None; "
+            "quantize the result, and multiply it by a layer of its own"
+        )
+
+
+def check_sizes(**sizes: int) -> None:
+    """Raises EncodingError for a size below 1."""
     for name, size in sizes.items():
         if not isinstance(size, int) or size < 1:
             raise EncodingError(f"{name} is {size!r}: legal is an integer from 1 on")
@@ -45,11 +80,17 @@ def attribute(text: str) -> str:
 
 def begin(x: str, tokens: Optional[int]) -> List[str]:
     """The first lines of a function whose %x has the type `x`."""
-    lines = ["%zero = arith.constant 0.0 : f32"]
+    kind = accumulator(element(x))
+    lines = [f"%zero = arith.constant {'0' if kind == 'i32' else '0.0'} : {kind}"]
     if tokens is None:
         lines.append("%first = arith.constant 0 : index")
         lines.append(f"%m = tensor.dim %x, %first : {x}")
     return lines
+
+
+def accumulator(dtype: str) -> str:
+    """The type of the sums of products of `dtype`."""
+    return SCALED.get(dtype, "f32")
 
 
 def empty(name: str, kind: str) -> str:
@@ -58,11 +99,11 @@ def empty(name: str, kind: str) -> str:
 
 
 def zeros(name: str, kind: str) -> List[str]:
-    """%NAME, of zeros in f32."""
+    """%NAME, of zeros."""
     return [
         empty(f"{name}_empty", kind),
-        f"%{name} = linalg.fill ins(%zero : f32) outs(%{name}_empty : {kind}) "
-        f"-> {kind}",
+        f"%{name} = linalg.fill ins(%zero : {element(kind)}) "
+        f"outs(%{name}_empty : {kind}) -> {kind}",
     ]
 
 
@@ -76,14 +117,21 @@ def product(name: str, x: Typed, w: Typed, init: Typed) -> str:
 
 
 def elementwise(
-    name: str, inputs: Sequence[Typed], out: Typed, body: Sequence[str], value: str
+    name: str,
+    inputs: Sequence[Typed],
+    out: Typed,
+    body: Sequence[str],
+    value: str,
+    others: Sequence[str] = (),
 ) -> List[str]:
     """%NAME over rows and columns.
 
     inputs:  rows x columns, or of columns; their elements are %i0, %i1 and so on.
     body:    the lines that make `value`, an f32, which is rounded to the type of `out`.
+    others:  the maps of the last inputs, where these are others.
     """
     maps = ["#id" if "x" in _sizes(kind) else "#column" for _, kind in inputs]
+    maps[len(maps) - len(others) :] = others
     arguments = [f"%i{at}: {element(kind)}" for at, (_, kind) in enumerate(inputs)]
     arguments.append(f"%o: {element(out[1])}")
     return [
@@ -102,6 +150,47 @@ def widen(name: str, value: str, dtype: str) -> Tuple[List[str], str]:
     if dtype == "f32":
         return [], value
     return [f"{name} = arith.extf {value} : {dtype} to f32"], name
+
+
+def scale_of_x(tokens: str, x_scale: str) -> Typed:
+    """The argument of a function: a scale for each token, or one.
+
+    tokens:  how types spell their number.
+    """
+    return ("%x_scale", f"tensor<{tokens if x_scale == 'token' else '1'}xf32>")
+
+
+def finish(
+    name: str,
+    y: Typed,
+    out: Typed,
+    bias: Optional[Typed] = None,
+    activation: str = "none",
+    scales: Sequence[Typed] = (),
+) -> List[str]:
+    """%NAME = activation(y * scales + bias), in the type of `out`.
+
+    y:       sums, of f32 or i32.
+    scales:  of x, as `scale_of_x`, and of outputs; or none.
+    """
+    body, value, inputs, maps = [], "%i0", [y], []
+    if element(y[1]) == "i32":
+        body.append("%number = arith.sitofp %i0 : i32 to f32")
+        value = "%number"
+    if bias is not None:
+        inputs.append(bias)
+    for at, scale in enumerate(scales):
+        body.append(f"%scaled{at} = arith.mulf {value}, %i{len(inputs)} : f32")
+        value = f"%scaled{at}"
+        inputs.append(scale)
+        is_one = scale[1] == "tensor<1xf32>"
+        maps.append("#column" if at else "#one" if is_one else "#row")
+    if bias is not None:
+        lines, addend = widen("%wide", "%i1", element(bias[1]))
+        body += [*lines, f"%biased = arith.addf {value}, {addend} : f32"]
+        value = "%biased"
+    steps, value = activation_steps(activation, value, "%a_")
+    return elementwise(name, inputs, out, [*body, *steps], value, maps)
 
 
 def _give(value: str, dtype: str) -> List[str]:
@@ -131,11 +220,13 @@ def function(
 ) -> str:
     """The program."""
     kinds = ", ".join(kind for _, kind in results)
+    has_scales = any("#row" in line or "#one" in line for line in lines)
     given = f"return {', '.join(value for value, _ in results)} : {kinds}"
     body = "\n".join(f"  {line}" for line in [*lines, given])
     return (
         "".join(f"{alias}\n" for alias in aliases)
         + MAPS
+        + (SCALE_MAPS if has_scales else "")
         + f"func.func @{name}({', '.join(f'{v}: {kind}' for v, kind in arguments)})\n"
         + f"    -> {kinds if len(results) == 1 else f'({kinds})'} {{\n{body}\n}}\n"
     )

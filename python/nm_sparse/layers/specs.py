@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
-from typing import Any, Tuple
+from typing import Any, Optional, Tuple
 
 from ..encoding import EncodingError
 from . import layer_text as text
-from .activation_text import ACTIVATIONS, activation_steps
+from .activation_text import ACTIVATIONS
 
 
 @dataclass(frozen=True)
@@ -19,12 +19,17 @@ class LinearSpec:
     encoding:    text of the encoding of W; its contraction is dimension 1.
     outputs:     rows of W, [outputs, inputs].
     inputs:      columns of W, and of the token-major x, [tokens, inputs].
-    dtype:       element type of x, W, bias and y: f16, bf16 or f32. Sums are f32.
+    dtype:       element type of x, W, bias and y: f16, bf16 or f32. Sums are f32. Of x
+                 and W also f8E4M3FN, and i8, whose sums are i32; their product is
+                 multiplied by scales then, before the bias.
     bias:        whether there is one, [outputs].
     activation:  none, relu, silu, gelu (with erf) or gelu_tanh.
+    result:      element type of bias and y, f16, bf16 or f32, where `dtype` has 8 bits.
+    x_scale:     there, whether x has a scale for each "token", or one: "tensor".
 
-    The program's function @linear takes x, W, bias if there is one, and the array
-    that y is written to. Raises EncodingError for a field that is not legal.
+    The program's function @linear takes x, W, the scales of x (f32, [tokens] or [1])
+    and of outputs (f32, [outputs]) where `dtype` has 8 bits, bias if there is one, and
+    the array that y is written to. Raises EncodingError for a field that is not legal.
     """
 
     encoding: str
@@ -33,10 +38,13 @@ class LinearSpec:
     dtype: str = "f16"
     bias: bool = False
     activation: str = "none"
+    result: Optional[str] = None
+    x_scale: str = "token"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "encoding", text.attribute(self.encoding))
-        text.check_sizes(self.dtype, outputs=self.outputs, inputs=self.inputs)
+        text.check_types(self.dtype, self.result, self.x_scale)
+        text.check_sizes(outputs=self.outputs, inputs=self.inputs)
         if self.activation not in ACTIVATIONS:
             raise EncodingError(
                 f"activation is {self.activation!r}: legal is one of "
@@ -64,21 +72,21 @@ class LinearSpec:
     def mlir(self) -> str:
         """The program."""
         n, k, t = self.outputs, self.inputs, self.dtype
-        x, wide = ("%x", f"tensor<?x{k}x{t}>"), f"tensor<?x{n}xf32>"
+        given = self.result or t
+        x, wide = ("%x", f"tensor<?x{k}x{t}>"), f"tensor<?x{n}x{text.accumulator(t)}>"
         weight = ("%w", f"tensor<{n}x{k}x{t}, #weight>")
-        out = ("%out", f"tensor<?x{n}x{t}>")
-        bias = [("%bias", f"tensor<{n}x{t}>")] if self.bias else []
+        out = ("%out", f"tensor<?x{n}x{given}>")
+        bias = ("%bias", f"tensor<{n}x{given}>") if self.bias else None
+        scales = []
+        if self.result is not None:
+            scales = [
+                text.scale_of_x("?", self.x_scale),
+                ("%scale", f"tensor<{n}xf32>"),
+            ]
         lines = text.begin(x[1], None) + text.zeros("init", wide)
         lines.append(text.product("product", x, weight, ("%init", wide)))
-        body, value = [], "%i0"
-        if self.bias:
-            body, addend = text.widen("%wide", "%i1", t)
-            body.append(f"%biased = arith.addf %i0, {addend} : f32")
-            value = "%biased"
-        steps, value = activation_steps(self.activation, value, "%a_")
-        lines += text.elementwise(
-            "y", [("%product", wide), *bias], out, [*body, *steps], value
-        )
+        y = ("%product", wide)
+        lines += text.finish("y", y, out, bias, self.activation, scales)
         aliases = [f"#weight = {self.encoding}"]
-        arguments = [x, weight, *bias, out]
+        arguments = [x, weight, *scales, *([bias] if bias else []), out]
         return text.function("linear", aliases, arguments, lines, [("%y", out[1])])

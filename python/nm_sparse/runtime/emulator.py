@@ -17,6 +17,7 @@ from .. import compiler
 from ..bindings.library import (
     Result,
     RuntimeFailure,
+    checked,
     element_of_kind,
     last_error,
     library,
@@ -117,9 +118,7 @@ def _flatten(function: Function, arguments: Sequence[Any]) -> List[np.ndarray]:
 
 
 def _allocate(size: int, memory: List[int]) -> int:
-    address = library().mgpuMemAlloc(size, None, False)
-    if not address:
-        raise RuntimeFailure(last_error())
+    address = checked(library().mgpuMemAlloc, size, None, False)
     memory.append(address)
     return address
 
@@ -127,25 +126,36 @@ def _allocate(size: int, memory: List[int]) -> int:
 def _copy_in(array: np.ndarray, memory: List[int]) -> Operand:
     address = _allocate(max(array.nbytes, 1), memory)
     if array.nbytes:
-        library().mgpuMemcpy(address, array.ctypes.data, array.nbytes, None)
+        _copy(address, array.ctypes.data, array.nbytes)
     return Operand(0, address, array.shape, contiguous(array.shape), "", array)
+
+
+def _copy(to: int, source: int, size: int) -> None:
+    checked(library().mgpuMemcpy, to, source, size, None)
 
 
 def _copy_result(
     result: Result, address: int, like: Optional[np.ndarray]
 ) -> np.ndarray:
+    """Runs of elements that follow each other: kernels write none of what lies between
+    rows, so that it cannot be read."""
     if like is None:
         dtype = np.dtype(numpy_type(element_of_kind(result.kind)))
     else:
         dtype = like.dtype
     shape = tuple(result.sizes[: result.rank])
     strides = tuple(result.strides[: result.rank])
-    span = 1 + sum((size - 1) * step for size, step in zip(shape, strides))
-    flat = np.empty(0 if 0 in shape else span, dtype)
-    if flat.nbytes:
-        library().mgpuMemcpy(flat.ctypes.data, address, flat.nbytes, None)
-    bytes_apart = tuple(step * dtype.itemsize for step in strides)
-    return np.lib.stride_tricks.as_strided(flat, shape, bytes_apart).copy()
-
-
-__all__ = ["emulate"]
+    if 0 in shape:
+        return np.empty(shape, dtype)
+    # In memory the dimension with the largest stride is the outermost one.
+    order = sorted(range(result.rank), key=strides.__getitem__, reverse=True)
+    outer, run = list(order), 1
+    while outer and (shape[outer[-1]] == 1 or strides[outer[-1]] == run):
+        run *= shape[outer.pop()]
+    rows = np.empty((*(shape[dim] for dim in outer), run), dtype)
+    for place in np.ndindex(*rows.shape[:-1]):
+        at = sum(i * strides[dim] for i, dim in zip(place, outer))
+        row = rows[place]
+        _copy(row.ctypes.data, address + at * dtype.itemsize, row.nbytes)
+    stored = rows.reshape([shape[dim] for dim in order])
+    return np.ascontiguousarray(stored.transpose(np.argsort(order))).reshape(shape)

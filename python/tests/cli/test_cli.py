@@ -111,7 +111,7 @@ def test_safetensors_reads_what_is_written(model, tmp_path):
     safetensors = pytest.importorskip("safetensors")
     out = tmp_path / "out.safetensors"
     assert run("prune", model, "-o", out, "--encoding", "free", "--density", "0.25",
-               "--block", "4,1", "--pack") == 0  # fmt: skip
+               "--block", "4,1", "--pack", "--include", "*weight") == 0  # fmt: skip
     with safetensors.safe_open(out, "np") as file:
         offsets = file.get_tensor("embed.weight.offsets")
         assert offsets.dtype == np.uint32 and offsets[-1] == 20
@@ -135,6 +135,84 @@ def test_prune_models_of_several_files(tmp_path, capsys):
         assert np.array_equal(
             TensorFile(out).read(name), prune(weight, Encoding(2, 4, dim=1))
         )
+
+
+def test_prune_leaves_embeddings_unless_named(tmp_path, capsys):
+    """And heads that are tied to one; and a folder makes a folder."""
+    folder = tmp_path / "model"
+    folder.mkdir()
+    names = ("model.embed_tokens", "lm_head", "model.layers.0.mlp.up_proj", "wte")
+    weights = {f"{name}.weight": random((8, 16), at) for at, name in enumerate(names)}
+    tensors = {name: ("F32", weight) for name, weight in weights.items()}
+    write_tensors(folder / "model.safetensors", tensors, {})
+    config = {"tie_word_embeddings": True}
+    (folder / "config.json").write_text(json.dumps(config))
+    (folder / "tokenizer.json").write_text("{}")
+    out = tmp_path / "out"
+    assert run("prune", folder, "-o", out, "--encoding", "2:4") == 0
+    text = capsys.readouterr().out
+    assert "model.embed_tokens.weight stays as it is: its name is that of an em" in text
+    assert "lm_head.weight stays as it is: it is the head, which shares its we" in text
+    assert sorted(path.name for path in out.iterdir()) == [
+        "config.json", "model.safetensors", "tokenizer.json",
+    ]  # fmt: skip
+    half = Encoding(2, 4, dim=1)
+    for name, weight in weights.items():
+        expected = prune(weight, half) if "up_proj" in name else weight
+        assert np.array_equal(Checkpoint(out).tensor(name), expected), name
+    named = tmp_path / "named"
+    assert run("prune", folder, "-o", named, "--encoding", "2:4", "--include",
+               "*embed*", "--json") == 0  # fmt: skip
+    assert report(capsys)["left"] == {}
+    pruned = Checkpoint(named).tensor("model.embed_tokens.weight")
+    assert np.array_equal(pruned, prune(weights["model.embed_tokens.weight"], half))
+
+
+def test_prune_overwrites_nothing_unasked(model, tmp_path, capsys):
+    out = tmp_path / "out"
+    out.write_text("precious")
+    command = ("prune", model, "-o", out, "--encoding", "2:4")
+    assert run(*command) == 2
+    assert "which is there: choose another, or replace it by" in capsys.readouterr().err
+    assert out.read_text() == "precious"
+    assert run(*command, "--force") == 0
+    assert "layers.0.up.weight" in TensorFile(out).tensors
+    folder, target = tmp_path / "model", tmp_path / "target"
+    folder.mkdir()
+    model.rename(folder / "model.safetensors")
+    (folder / "config.json").write_text("{}")
+    target.mkdir()
+    (target / "notes").write_text("precious")
+    command = ("prune", folder, "-o", target, "--encoding", "2:4")
+    assert run(*command) == run(*command, "--force") == 1
+    assert "is no checkpoint, and is not replaced" in capsys.readouterr().err
+    assert run("prune", folder, "-o", folder, "--encoding", "2:4", "--force") == 1
+    assert "holds the source" in capsys.readouterr().err
+    assert [path.name for path in target.iterdir()] == ["notes"]
+    new = ("prune", folder, "-o", tmp_path / "new", "--encoding", "2:4")
+    assert run(*new) == 0 and run(*new) == 1 and run(*new, "--force") == 0
+
+
+def test_prune_folders_of_several_files(tmp_path):
+    folder = tmp_path / "model"
+    folder.mkdir()
+    weights = {f"{name}.weight": random((8, 16), at) for at, name in enumerate("ab")}
+    for name, weight in weights.items():
+        write_tensors(folder / f"{name[0]}.safetensors", {name: ("F32", weight)}, {})
+    index = {"weight_map": {name: f"{name[0]}.safetensors" for name in weights}}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+    assert run("prune", folder, "-o", tmp_path / "out", "--encoding", "2:4", "--pack",
+               "--exclude", "b*") == 0  # fmt: skip
+    found = Checkpoint(tmp_path / "out")
+    assert sorted(path.name for path in found.files) == [
+        "a.safetensors",
+        "b.safetensors",
+    ]
+    assert set(found.packed) == {"a.weight"} and set(found.weights) == {"b.weight"}
+    expected = prune(weights["a.weight"], Encoding(2, 4, dim=1))
+    assert np.array_equal(
+        PackedTensor(found.read_packed("a.weight")).to_dense(), expected
+    )
 
 
 def test_failures_leave_nothing(model, tmp_path, capsys):
@@ -184,8 +262,9 @@ def test_wrong_command_lines(model, capsys):
     assert "'K=4' is no shape: legal is" in capsys.readouterr().err
     assert code_of("advise", "--shape", "K=4,N=4", "--tokens", "1,x") == 2
     assert "'1,x' is no list of numbers" in capsys.readouterr().err
-    assert code_of("--help") == 0
-    for command in ("prune", "inspect", "explain", "advise", "bench"):
+    assert code_of("--help") == code_of("--version") == 0
+    assert capsys.readouterr().out.endswith(f"\nnm_sparse {nm_sparse.__version__}\n")
+    for command in ("convert", "prune", "inspect", "explain", "advise", "bench"):
         assert code_of(command, "--help") == 0
 
 

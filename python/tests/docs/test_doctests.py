@@ -9,7 +9,13 @@ import pytest
 
 pytestmark = pytest.mark.slow
 
-MODULES = ["encoding", "interop.arrays", "pruning.prune", "tensors.packed_tensor"]
+MODULES = [
+    "encoding",
+    "encoding.slices",
+    "interop.arrays",
+    "pruning.prune",
+    "tensors.packed_tensor",
+]
 
 
 @pytest.mark.parametrize("name", MODULES)

@@ -20,13 +20,19 @@ pytestmark = [
 ]
 
 
-def run(page, checks, folder):
-    """What the only block of Python of a page prints, with `checks` behind it."""
+def run(page, checks, folder, number=0):
+    """What a block of Python of a page prints, with `checks` behind it."""
     text = (ROOT / page).read_text("utf-8")
-    (block,) = re.findall(r"^```python\n(.*?)^```", text, re.M | re.S)
+    blocks = re.findall(r"^```python\n(.*?)^```", text, re.M | re.S)
+    assert len(blocks) == (2 if page == "README.md" else 1)
+    return execute(["-c", blocks[number] + checks], folder)
+
+
+def execute(arguments, folder):
+    """What Python prints, called so in a folder."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "python")}
     done = subprocess.run(
-        [sys.executable, "-c", block + checks],
+        [sys.executable, *arguments],
         capture_output=True,
         text=True,
         cwd=folder,
@@ -44,7 +50,28 @@ assert all(one.speedup > 1 for row in report.rows for one in row.predictions)
 assert y.shape == (4, 2048) and bool(torch.isfinite(y).all())
 """
     printed = run("README.md", checks, tmp_path)
-    assert "2 of 2 linear layers are sparse" in printed
+    assert "2 of 2 layers are sparse" in printed
+
+
+def test_a_model_that_is_loaded_by_its_name(tmp_path):
+    transformers = pytest.importorskip("transformers")
+    pytest.importorskip("accelerate")
+    config = transformers.LlamaConfig(
+        hidden_size=64, intermediate_size=128, num_hidden_layers=1, vocab_size=100,
+        num_attention_heads=2, bos_token_id=1, eos_token_id=2,
+    )  # fmt: skip
+    transformers.LlamaForCausalLM(config).save_pretrained(tmp_path / "MODEL")
+    text = (ROOT / "README.md").read_text("utf-8")
+    (command,) = re.findall(r"^python (-m nm_sparse convert .*)$", text, re.M)
+    assert "7 of 9 matrices, are packed" in execute(command.split(), tmp_path)
+    checks = """
+layers = [type(module).__name__ for module in model.modules()]
+assert layers.count("NMLinear") == 7 and type(model.lm_head).__name__ == "Linear"
+again = AutoModelForCausalLM.from_pretrained("AGAIN")
+assert [type(module).__name__ for module in again.modules()] == layers
+"""
+    printed = run("README.md", checks, tmp_path, 1)
+    assert printed.startswith("NMLinear(in_features=64, ")
 
 
 def test_example_of_the_package(tmp_path):

@@ -7,7 +7,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from prune_models import Model, batches, quiet  # noqa: E402
+from prune_models import Block, Model, batches, quiet  # noqa: E402
 from torch import nn  # noqa: E402
 
 from nm_sparse import EncodingError  # noqa: E402
@@ -46,13 +46,14 @@ def test_a_layer_that_runs_again_sees_all_inputs():
     class Again(nn.Module):
         def __init__(self):
             super().__init__()
-            self.layer, self.other = nn.Linear(4, 4), nn.Linear(4, 4)
+            self.layer, self.other = nn.Linear(16, 16), nn.Linear(16, 16)
 
         def forward(self, x):
             return self.layer(self.layer(x) + self.other(x))
 
     model = Again()
-    calibration = Calibration([torch.ones(2, 4), torch.ones(3, 4)], progress=False)
+    data = [torch.ones(2, 16), torch.ones(3, 16)]
+    calibration = Calibration(data, progress=False)
     groups = calibration.groups(model, ["layer", "other"])
     assert [(g.names, g.calls) for g in groups] == [(["layer"], 2), (["other"], 1)]
     report = quiet(model, "2:4", calibration)
@@ -73,22 +74,23 @@ def test_padding_does_not_count():
 
 
 @pytest.mark.parametrize("target", [0.0, 0.5])
-def test_blocks_are_run_once_each(target):
+def test_blocks_are_run_once_each(target, monkeypatch):
     """With and without them pruning is the same, but not as many blocks run."""
     config, models, runs = PruneConfig("2:4", target=target), [], []
-    for blocks in (None, "blocks"):
-        model, calls = Model(blocks=5), []
-        hook = model.blocks[0].query.register_forward_hook(
-            lambda *_, calls=calls: calls.append(1)
-        )
+    forward = Block.forward
+    monkeypatch.setattr(Block, "forward", lambda *a: runs.append(1) or forward(*a))
+    counts = []
+    for blocks in (None, "blocks", "auto"):
+        model = Model(blocks=5)
+        runs.clear()
         quiet(model, config, batches(), blocks=blocks)
-        hook.remove()
         models.append(model)
-        runs.append(len(calls))
-    for found, wanted in zip(models[1].parameters(), models[0].parameters()):
-        torch.testing.assert_close(found, wanted)
-    assert runs[1] < runs[0] / 2
-    assert not any("forward" in vars(module) for module in models[1].modules())
+        counts.append(len(runs))
+    for other in models[1:]:
+        for found, wanted in zip(other.parameters(), models[0].parameters()):
+            torch.testing.assert_close(found, wanted)
+        assert not any("forward" in vars(module) for module in other.modules())
+    assert counts[1] == counts[2] < counts[0] / 2
 
 
 def test_blocks_may_change_their_inputs():
@@ -130,6 +132,11 @@ def test_blocks_that_are_no_chain():
 
     with pytest.raises(EncodingError, match="block 2 takes more than what the one bef"):
         quiet(Skipping(blocks=3), "2:4", batches(), blocks="blocks")
+    models = Skipping(blocks=3), Skipping(blocks=3)
+    for model, blocks in zip(models, (None, "auto")):
+        quiet(model, "2:4", batches(), blocks=blocks)
+    for found, wanted in zip(models[1].parameters(), models[0].parameters()):
+        torch.testing.assert_close(found, wanted)
 
 
 @pytest.mark.parametrize("target", [0.0, 0.5])

@@ -21,15 +21,11 @@ from storage_cases import draw_weight, same_bits  # noqa: E402
 from torch import nn  # noqa: E402
 
 from nm_sparse.torch import LinearSpec, NMLinear, shared_linear, store_for_kernels_  # noqa: E402
-from nm_sparse.torch.layers import (  # noqa: E402
-    dense_copies,
-    eager,
-    kernels,
-    shared_kernels,
-    stored_forms,
-)
+from nm_sparse.torch.layers import dense_copies, eager, shared_kernels  # noqa: E402
 from nm_sparse.torch.layers.dense_copies import dense_form, unpack_dense  # noqa: E402
-from nm_sparse.torch.layers.spec import ACTIVATIONS, DTYPE_NAMES  # noqa: E402
+from nm_sparse.torch.weight import stored_forms  # noqa: E402
+from nm_sparse.torch.weight.spec import ACTIVATIONS, DTYPE_NAMES  # noqa: E402
+from nm_sparse.torch.weight.stored_forms import STORED  # noqa: E402
 
 CUDA = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 K, N = 32, 24
@@ -45,7 +41,7 @@ def test_dense_weights_have_the_same_bits(monkeypatch, size):
         spec = LinearSpec(weight.encoding, weight.shape, DTYPE_NAMES[weight.dtype])
         assert same_bits(unpack_dense(parts, spec), weight.to_dense())
         layer = NMLinear.from_packed(weight).store_("bitmap")
-        (found,) = dense_form(spec).store(layer._parts(), "bitmap")
+        (found,) = dense_form(spec).store(layer.components(), "bitmap")
         assert same_bits(found, weight.to_dense())
 
 
@@ -77,12 +73,12 @@ def test_types_that_torch_does_not_multiply_by(monkeypatch):
         other = NMLinear(K, N, "2:4", bias=False)
         other.dense_from = 1
         call(other, torch.randn(3, K))
-    assert sparse.calls == 1 and not kernels._stored._forms
+    assert sparse.calls == 1 and not STORED._forms
     double = layer_of(K, N).double()
     double.dense_from = 1
     x = torch.randn(3, K, dtype=torch.float64)
     torch.testing.assert_close(call(double, x), double.to_dense()(x))
-    assert len(kernels._stored._forms) == 1
+    assert len(STORED._forms) == 1
 
 
 def test_layers_of_one_operator(monkeypatch):
@@ -135,12 +131,12 @@ def test_both_forms_follow_the_weight(monkeypatch):
     layer.dense_from = 4
     few, many = torch.randn(3, K), torch.randn(4, K)
     call(layer, few), call(layer, many)
-    ((place, forms),) = kernels._stored._forms.items()
+    ((place, forms),) = STORED._forms.items()
     assert len(forms) == 2
     parts = {key: form.parts for key, form in forms.items()}
 
     def check():
-        assert dict(kernels._stored._forms) == {place: forms} and len(forms) == 2
+        assert dict(STORED._forms) == {place: forms} and len(forms) == 2
         for key, form in forms.items():
             assert form.parts is parts[key]
             components = list(layer.weight.components.values())
@@ -165,8 +161,8 @@ def test_both_forms_follow_the_weight(monkeypatch):
     layer = None
     sparse.forget()
     gc.collect()
-    kernels._stored.drop_expired()
-    assert not kernels._stored._forms
+    STORED.drop_expired()
+    assert not STORED._forms
 
 
 def test_kernels_that_read_the_layer_itself(monkeypatch):
@@ -176,18 +172,18 @@ def test_kernels_that_read_the_layer_itself(monkeypatch):
     layer.dense_from = 4
     few, many = torch.randn(3, K), torch.randn(4, K)
     call(layer, few)
-    assert not kernels._stored._forms
+    assert not STORED._forms
     call(layer, many)
-    ((forms),) = kernels._stored._forms.values()
+    ((forms),) = STORED._forms.values()
     ((copied,),) = (form.parts for form in forms.values())
     layer.values.mul_(2)
     call(layer, few)
     assert torch.equal(copied, layer.to_dense().weight)
     layer.dense_from = None
-    assert not any(kernels._stored._forms.values())
+    assert not any(STORED._forms.values())
     call(layer, many)
-    kernels.drop_stored_forms()
-    assert not kernels._stored._forms
+    STORED.drop_expired()
+    assert not STORED._forms
 
 
 def test_graphs_read_the_copy_that_is_there(monkeypatch):
@@ -225,9 +221,9 @@ def test_eager_calls(machine):  # noqa: F811
     check(x, 1, 1)
     layer.dense_from = 6
     check(x[:1], 1, 1)
-    assert not kernels._stored._forms  # decoding alone makes no copy
+    assert not STORED._forms  # decoding alone makes no copy
     check(x, 0, 0)
-    (forms,) = kernels._stored._forms.values()
+    (forms,) = STORED._forms.values()
     (form,) = forms.values()
     for change in (
         lambda: layer.values.mul_(2),
@@ -246,7 +242,7 @@ def test_eager_calls(machine):  # noqa: F811
     check(x, 1, 1)
     layer.dense_from = None
     check(x, 1, 1)
-    assert type(layer._eager._launch) is eager._Launch
+    assert type(layer._eager._launch) is eager.Launch
     other = copy.deepcopy(layer)
     assert other._eager._launch is None
 

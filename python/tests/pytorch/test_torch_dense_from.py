@@ -32,12 +32,12 @@ from nm_sparse.torch import (  # noqa: E402
     store_for_kernels_,
 )
 from nm_sparse.torch.layers.dense_copies import dense_form  # noqa: E402
-from nm_sparse.torch.layers.shared_spec import (  # noqa: E402
+from nm_sparse.torch.weight.shared_spec import (  # noqa: E402
     parse_shared,
     shared_text,
     with_dense_from,
 )
-from nm_sparse.torch.layers.spec import DTYPE_NAMES  # noqa: E402
+from nm_sparse.torch.weight.spec import DTYPE_NAMES  # noqa: E402
 
 K, N = 32, 24
 
@@ -140,7 +140,7 @@ def test_gradients_and_graphs_of_modules():
     for one in (mlp, plain):
         one(x).square().sum().backward()
     for layer, other in zip(mlp.children(), plain.children()):
-        torch.testing.assert_close(layer.values.grad, other.values.grad)
+        torch.testing.assert_close(layer.weight.grad.values, other.weight.grad.values)
     compiled = torch.compile(mlp, backend="aot_eager", fullgraph=True)
     shared = torch.compile(shared_linear, backend="aot_eager", fullgraph=True)
     layers = [mlp.gate_proj, mlp.up_proj]

@@ -14,9 +14,10 @@ import torch.nn.functional as F  # noqa: E402
 from torch import nn  # noqa: E402
 from torch.multiprocessing.reductions import StorageWeakRef  # noqa: E402
 
-from nm_sparse.torch import NMLinear  # noqa: E402
+from nm_sparse.torch import NMLinear, PackedWeight  # noqa: E402
 from nm_sparse.torch.layers import eager, kernels  # noqa: E402
 from nm_sparse.torch.layers.mlp import GatedMLP, shared_linear  # noqa: E402
+from nm_sparse.torch.layers.ops import activate  # noqa: E402
 
 N, K = 24, 32
 
@@ -57,7 +58,7 @@ def machine(monkeypatch):
         bias = layer.bias
         state.kernels = Kernels(
             [layer],
-            lambda x, w, others: [F.linear(x, w[0], bias)],
+            lambda x, w, others: [activate(F.linear(x, w[0], bias), layer.activation)],
             [layer.out_features],
         )
         return state.kernels, [layer.components()]
@@ -98,7 +99,8 @@ def test_kernels_are_found_anew_where_something_has_changed(machine, layer):
     assert finds() == 1 and finds() == 0
     layer.load_state_dict(copy.deepcopy(layer.state_dict()), assign=True)
     assert finds() == 1
-    layer.index = layer.index.clone()
+    copied = layer.weight.with_components({"index": layer.index.clone()})
+    layer.weight = nn.Parameter(copied, requires_grad=False)
     assert finds() == 1
     layer.bias = nn.Parameter(torch.randn(N), requires_grad=False)
     assert finds() == 1
@@ -113,9 +115,6 @@ def test_kernels_are_found_anew_where_something_has_changed(machine, layer):
 def test_what_the_operator_computes(machine, layer):
     x = torch.randn(3, K)
     trained = copy.deepcopy(layer).requires_grad_(True)
-    check(trained, x)
-    check(layer, x.clone().requires_grad_())
-    assert not machine.found
     with torch.no_grad():
         check(trained, x)
     assert machine.found == [trained]
@@ -179,13 +178,39 @@ def test_nothing_of_the_weight_is_kept_behind_a_change(machine, layer, change):
 def test_values_that_a_hook_computes(machine, layer):
     """As those of torch.nn.utils.weight_norm, which are no parameter."""
     wanted = layer.to_dense()
-    values = layer.values.detach()
-    del layer.values
-    layer.register_forward_pre_hook(lambda own, x: setattr(own, "values", 2 * values))
+    weight = layer.weight.detach()
+    del layer.weight
+    layer.register_forward_pre_hook(lambda own, x: setattr(own, "weight", 2 * weight))
     x = torch.randn(3, K)
     y = layer(x) - layer.bias
     torch.testing.assert_close(y, 2 * (wanted(x) - layer.bias))
     assert not machine.found
+
+
+@pytest.mark.parametrize("activation", ["none", "relu", "gelu", "silu"])
+@pytest.mark.parametrize("needs", ["x", "weight", "bias", "x weight bias"])
+def test_gradients(machine, layer, activation, needs):
+    """Those of the operator, by kernels that are found once."""
+    layer.activation = activation
+    layer._hold(layer.weight, is_trained=False)
+    for name in needs.split():
+        if name != "x":
+            getattr(layer, name).requires_grad_()
+    found = []
+    for is_eager in (True, False):
+        x = torch.randn(2, 3, K, generator=torch.Generator().manual_seed(1))
+        x.requires_grad_("x" in needs)
+        y = layer(x)
+        if not is_eager:
+            y = torch.ops.nm_sparse.linear(x, layer.operands(), layer.bias, layer.spec)
+        wanted = [x if name == "x" else getattr(layer, name) for name in needs.split()]
+        found.append(torch.autograd.grad(y.square().sum(), wanted))
+    for one, other in zip(*found):
+        if isinstance(one, PackedWeight):
+            assert isinstance(other, PackedWeight)
+            one, other = one.to_dense(), other.to_dense()
+        torch.testing.assert_close(one, other)
+    assert len(machine.found) == 1
 
 
 def test_copies_know_nothing(machine, layer):

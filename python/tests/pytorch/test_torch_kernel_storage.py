@@ -21,8 +21,8 @@ from nm_sparse.torch import (  # noqa: E402
     store_for_kernels_,
 )
 from nm_sparse.torch.layers import kernels, shared_kernels  # noqa: E402
-from nm_sparse.torch.layers.stored_forms import StoredForm, StoredForms  # noqa: E402
 from nm_sparse.torch.models import kernel_storage  # noqa: E402
+from nm_sparse.torch.weight.stored_forms import STORED, StoredForm  # noqa: E402
 
 LAYOUTS = {"canonical": 1, "bitmap": 4}
 
@@ -54,7 +54,7 @@ class Kernels:
         monkeypatch.setattr(shared_kernels, "find_mlp", self.find_mlp)
         monkeypatch.setattr(shared_kernels, "find_shared", self.find_shared)
         monkeypatch.setattr(kernels, "stream_of", lambda x: 0)
-        monkeypatch.setattr(kernels, "_stored", StoredForms())
+        monkeypatch.setattr(STORED, "_forms", {})
         monkeypatch.setattr(kernel_storage, "_is_on_gpu", lambda layer: True)
 
     def form(self, spec, kind=""):
@@ -137,7 +137,7 @@ def bytes_of(model):
         part.nbytes
         for layer in model.modules()
         if isinstance(layer, NMLinear)
-        for part in layer._parts()
+        for part in layer.components()
     )
 
 
@@ -151,7 +151,7 @@ def test_all_layers_become_bitmaps(monkeypatch):
     report = store_for_kernels_(block)
     assert report.changed == NAMES and report.left == {}
     assert set(storages(block).values()) == {"bitmap"}
-    assert not any(layer.values.requires_grad for layer in block.modules()
+    assert not any(layer.weight.requires_grad for layer in block.modules()
                    if isinstance(layer, NMLinear))  # fmt: skip
     assert (report.bytes_before, report.bytes_after) == (before, bytes_of(block))
     text = str(report)
@@ -179,7 +179,7 @@ def test_layers_that_stay(monkeypatch):
     block.half = NMLinear(8, 8, "2:4", dtype=torch.float64)
     block.byte = NMLinear(8, 8, "2:4", dtype=torch.int8)
     block.tied = copy.deepcopy(block.out)
-    block.tied.values = block.out.values
+    block.tied.weight = block.out.weight
     report = store_for_kernels_(block, lambda layer, name: name != "byte")
     assert report.changed == ["k_proj"] and storages(block)["k_proj"] == "bitmap"
     trained = "it is trained; call eval() of the model first, or requires_grad_(False)"
@@ -189,8 +189,8 @@ def test_layers_that_stay(monkeypatch):
         "mlp.gate_proj": "it is one operator with mlp.up_proj, which stays",
         "mlp.up_proj": trained,
         "mlp.down_proj": "there are no kernels for it: no kernels of 24",
-        "out": "it shares its values with tied",
-        "tied": "it shares its values with out",
+        "out": "it shares its weight with tied",
+        "tied": "it shares its weight with out",
         "half": "layers of torch.float64 have no kernels",
         "byte": "filter_fn leaves it",
     }
@@ -239,7 +239,7 @@ def test_a_gated_mlp_of_two_forms_becomes_one(monkeypatch):
 
 
 def call(layer, x):
-    spec = layer._spec()
+    spec = layer.linear_spec
     return kernels.run_linear(x, layer.operands(), layer.bias, spec)
 
 
@@ -248,24 +248,24 @@ def test_kernels_read_what_a_layer_holds(monkeypatch):
     layer = NMLinear.from_dense(nn.Linear(24, 12), "2:4").eval()
     x = torch.randn(2, 24)
     call(layer, x)
-    assert len(kernels._stored._forms) == 1
+    assert len(STORED._forms) == 1
     store_for_kernels_(layer)
     # The copy that was made for the weight in canonical form is gone with it.
-    assert not kernels._stored._forms
+    assert not STORED._forms
     call(layer, x)
     copied, held = found.calls
     assert [part.data_ptr() for part in held] == [
-        part.data_ptr() for part in layer._parts()
+        part.data_ptr() for part in layer.components()
     ]
-    assert all(map(same_bits, copied, held)) and not kernels._stored._forms
+    assert all(map(same_bits, copied, held)) and not STORED._forms
     # Kernels that read another form are given a copy of that.
     other = Kernels(monkeypatch, {12: "canonical"})
     call(layer, x)
     (parts,) = other.calls
-    wanted = list(layer.weight.components.values())
+    wanted = list(layer.weight.canonical().components.values())
     assert same_bits(parts[0], wanted[0])
     assert same_bits(parts[1].view(torch.uint8), wanted[1])
-    assert len(kernels._stored._forms) == 1
+    assert len(STORED._forms) == 1
 
 
 def test_without_kernels_bitmaps_are_unpacked(monkeypatch):
@@ -288,19 +288,22 @@ def test_shared_kernels_read_what_layers_hold(monkeypatch):
     block, x = Block(), torch.randn(3, 24)
     store_for_kernels_(block)
     gate, up = block.mlp.gate_proj, block.mlp.up_proj
-    specs = (LinearSpec.parse(gate._spec().text.replace("none", "silu")), up._spec())
+    specs = (
+        LinearSpec.parse(gate.linear_spec.text.replace("none", "silu")),
+        up.linear_spec,
+    )
     shared_kernels.run_gated_mlp(x, gate.operands(), up.operands(), specs)
     layers = [block.q_proj, block.k_proj]
     shared_kernels.run_shared(
-        x, [(layer.operands(), None, layer._spec()) for layer in layers]
+        x, [(layer.operands(), None, layer.linear_spec) for layer in layers]
     )
     for weights, used in zip(seen, ((gate, up), layers)):
         for parts, layer in zip(weights, used):
             assert all(
                 part.data_ptr() == own.data_ptr()
-                for part, own in zip(parts, layer._parts())
+                for part, own in zip(parts, layer.components())
             )
-    assert not kernels._stored._forms
+    assert not STORED._forms
 
 
 @pytest.fixture
@@ -335,7 +338,7 @@ def test_compiled_kernels(hopper, text):
     assert len(report.rows) == 4
     for row in report.rows:
         layer = block.get_submodule(row.name)
-        spec = layer._spec()
+        spec = layer.linear_spec
         if ".mlp." in row.name:
             gate = LinearSpec(spec.encoding, (256, 128), spec.dtype, "silu")
             down = LinearSpec(spec.encoding, (128, 256), spec.dtype)
@@ -351,8 +354,8 @@ def test_compiled_kernels(hopper, text):
         else:
             assert row.reason.startswith("its kernels read another encoding")
         assert row.is_changed == (row.storage == "bitmap")
-        canonical = list(layer.weight.components.values())
-        stored = form.store(layer._parts(), layer.storage)
+        canonical = list(layer.weight.canonical().components.values())
+        stored = form.store(layer.components(), layer.storage)
         assert all(map(same_bits, stored, form.store(canonical)))
     with torch.no_grad():
         assert torch.equal(block[1].out(block[0].mlp(x)), y)

@@ -20,9 +20,10 @@ from nm_sparse.bindings import library  # noqa: E402
 from nm_sparse.runtime.emulator import emulate  # noqa: E402
 from nm_sparse.runtime.program import PreparedWeight, compile  # noqa: E402
 from nm_sparse.torch import LinearSpec, NMLinear, PackedWeight  # noqa: E402
-from nm_sparse.torch.layers import kernels, stored_forms  # noqa: E402
-from nm_sparse.torch.layers.storage import to_storage  # noqa: E402
-from nm_sparse.torch.layers.stored_forms import StoredForms  # noqa: E402
+from nm_sparse.torch.layers import kernels  # noqa: E402
+from nm_sparse.torch.weight import stored_forms  # noqa: E402
+from nm_sparse.torch.weight.storage import to_storage  # noqa: E402
+from nm_sparse.torch.weight.stored_forms import STORED  # noqa: E402
 
 needs_library = pytest.mark.skipif(
     not library.available(), reason="no library of the compiler"
@@ -66,7 +67,7 @@ def install(monkeypatch):
 
         monkeypatch.setattr(kernels, "find_kernels", find)
         monkeypatch.setattr(kernels, "stream_of", lambda x: 0)
-        monkeypatch.setattr(kernels, "_stored", StoredForms())
+        monkeypatch.setattr(STORED, "_forms", {})
         return made
 
     return put
@@ -119,20 +120,20 @@ def test_a_stored_form_follows_its_weight(weight, install):
     first, after, again = (parts[0] for parts in program.calls)
     # In the same memory, which CUDA graphs read.
     assert torch.equal(after, 2 * before) and first is after and again is after
-    assert len(kernels._stored._forms) == 1
+    assert len(STORED._forms) == 1
     # A view of the same memory is the same weight; another weight has another form.
     alias = {name: part.detach() for name, part in packed.components.items()}
     run(PackedWeight(alias, packed.encoding, packed.shape), x)
     assert program.calls[-1][0] is after
     other = packed.to(torch.float32, copy=True)
     run(other, x)
-    assert program.calls[-1][0] is not after and len(kernels._stored._forms) == 2
+    assert program.calls[-1][0] is not after and len(STORED._forms) == 2
     del other
     gc.collect()
     with torch.no_grad():
         packed.components["values"].add_(0)
     run(packed, x)
-    assert len(kernels._stored._forms) == 1  # that of the weight that lives
+    assert len(STORED._forms) == 1  # that of the weight that lives
 
 
 def test_graphs_use_what_is_kept_of_weights_that_are_not_trained(
@@ -156,9 +157,12 @@ def test_graphs_use_what_is_kept_of_weights_that_are_not_trained(
     assert trained is not kept and torch.equal(trained, kept)
     assert torch.equal(changed, 2 * kept)
     layer = NMLinear(8, 8, "2:4")
-    assert layer.operands()[0] is layer.values
+    trained = layer.operands()[0]
+    assert trained.requires_grad and trained.data_ptr() == layer.values.data_ptr()
     with torch.no_grad():
-        assert not layer.operands()[0].requires_grad
+        assert layer.operands()[0] is layer.values
+        layer.weight.mul_(2)
+        assert trained._version == layer.values._version > 0
 
 
 def test_inference_tensors_are_not_kept(weight, install):
@@ -171,7 +175,7 @@ def test_inference_tensors_are_not_kept(weight, install):
         copied.components["values"].mul_(2)
         run(copied, torch.randn(2, packed.shape[1]))
     assert torch.equal(program.calls[1][0], 2 * program.calls[0][0])
-    assert not kernels._stored._forms
+    assert not STORED._forms
 
 
 class Stream:
@@ -258,7 +262,7 @@ def test_components_of_a_form_are_its_own(install):
 
 def test_activations_share_a_form(weight):
     packed, dense = weight
-    parts, stored = list(packed.components.values()), StoredForms()
+    parts, stored = list(packed.components.values()), stored_forms.StoredForms()
     first, second = (
         StandIn(dense, "bitmap").made_for(
             LinearSpec(packed.encoding, packed.shape, "f32", activation)
@@ -369,7 +373,7 @@ def test_compiled_kernels_read_what_is_stored(encoding, dtype, tokens):
     layer = NMLinear.from_dense(linear, encoding, activation="silu")
     spec = LinearSpec.parse(layer._specs[dtype])
     made = kernels.LinearKernels(spec, has_bias=True, chip="sm_90a")
-    parts = made.store([getattr(layer, name) for name in layer._names])
+    parts = made.store(layer.components())
     x = torch.randn(tokens, k, generator=rng).to(dtype)
     y = torch.full((tokens, n), float("nan"), dtype=dtype)
     flat = [as_bits(t) for t in (x, *parts, layer.bias.detach(), y)]

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The least-squares fit of kept weights, against numpy's lstsq."""
 
+import threading
+
 import numpy as np
 import pytest
 
@@ -154,3 +156,30 @@ MASK = torch.ones(2, 3, dtype=torch.bool)
 def test_wrong_problems(arguments, message):
     with pytest.raises(EncodingError, match=message):
         fit(torch.ones(2, 3), *arguments)
+
+
+@pytest.mark.parametrize("chunk", [1, 20000, 1 << 28])
+def test_threads_share_the_matrices(chunk):
+    torch.manual_seed(0)
+    weight, x = torch.randn(40, 48), torch.randn(200, 48, dtype=torch.float64)
+    mask = pattern_mask(weight, "2:4")
+    wanted, before = fit(weight, mask, x.t() @ x).weight, torch.get_num_threads()
+    counts = []
+    try:
+        torch.set_num_threads(3)
+        for grad in (torch.no_grad(), torch.inference_mode()):
+            with grad:
+                found = fit(weight, mask, x.t() @ x, chunk_bytes=chunk).weight
+            torch.testing.assert_close(found, wanted)
+        assert torch.get_num_threads() == 3
+        other = threading.Thread(target=lambda: counts.append(torch.get_num_threads()))
+        other.start()
+        other.join()
+        assert counts == [3]
+        gram = x.t() @ x
+        gram[0, 1] = gram[1, 0] = 1e6
+        with pytest.raises(EncodingError, match="not positive semidefinite"):
+            fit(weight, torch.ones_like(mask), gram)
+        assert torch.get_num_threads() == 3
+    finally:
+        torch.set_num_threads(before)

@@ -18,7 +18,7 @@ from torch_cases import ENCODINGS, ragged_shape  # noqa: E402
 import nm_sparse as nm  # noqa: E402
 from nm_sparse import Encoding, EncodingError  # noqa: E402
 from nm_sparse.torch import NMLinear  # noqa: E402
-from nm_sparse.torch.layers.spec import ACTIVATIONS  # noqa: E402
+from nm_sparse.torch.weight.spec import ACTIVATIONS  # noqa: E402
 
 EACH = pytest.mark.parametrize("e", ENCODINGS, ids=str)
 
@@ -49,12 +49,8 @@ def test_from_dense_and_back(e, bias):
     again = NMLinear.from_dense(back, e, prune=False)
     torch.testing.assert_close(again.to_dense().weight, back.weight)
     names = list(nm.packed_shapes(layer.encoding, tuple(linear.weight.shape)))
-    assert [*layer.state_dict()] == [
-        "values",
-        *(["bias"] if bias else []),
-        *names[1:],
-        "_extra_state",
-    ]
+    bias_name = ["bias"] if bias else []
+    assert [*layer.state_dict()] == [*names, *bias_name, "_extra_state"]
 
 
 @pytest.mark.parametrize("activation", ACTIVATIONS)
@@ -209,10 +205,10 @@ def test_conversions():
 def test_trained_or_not():
     linear = nn.Linear(8, 4).requires_grad_(False)
     layer = NMLinear.from_dense(linear, "2:4")
-    assert not layer.values.requires_grad and not layer.bias.requires_grad
+    assert not layer.weight.requires_grad and not layer.bias.requires_grad
     assert not layer.to_dense().weight.requires_grad
     narrow = NMLinear(8, 4, "2:4", dtype=torch.float8_e4m3fn)
-    assert not narrow.values.requires_grad and narrow.bias.dtype == torch.float32
+    assert not narrow.weight.requires_grad and narrow.bias.dtype == torch.float32
     assert narrow(torch.ones(2, 8)).shape == (2, 4)
 
 
@@ -252,7 +248,7 @@ class Model(nn.Module):
 
 @pytest.mark.parametrize("strict", [False, True])
 def test_export(strict):
-    model, x = Model().eval(), torch.randn(4, 6, 20)
+    model, x = Model().eval().requires_grad_(False), torch.randn(4, 6, 20)
     tokens = torch.export.Dim("tokens", min=2, max=64)
     program = torch.export.export(
         model, (x,), dynamic_shapes={"x": {1: tokens}}, strict=strict
@@ -261,9 +257,7 @@ def test_export(strict):
     assert len(nodes) == 2 and all("encoding" in node.args[3] for node in nodes)
     other = torch.randn(4, 9, 20)
     torch.testing.assert_close(program.module()(other), model(other))
-    assert {"up.values", "up.index", "down.perm"} <= set(program.state_dict) | {
-        *program.constants
-    }
+    assert {"up.weight", "down.weight"} <= set(program.state_dict)
     lowered = program.run_decompositions()
     assert any("nm_sparse.linear" in str(n.target) for n in lowered.graph.nodes)
     file = io.BytesIO()
@@ -312,6 +306,6 @@ def test_checkpointed_and_functional_calls():
     torch.testing.assert_close(grad, x.grad)
     parameters = {name: 2 * p.detach() for name, p in model.named_parameters()}
     doubled = torch.func.functional_call(
-        model.up, {"values": parameters["up.values"]}, x
+        model.up, {"weight": parameters["up.weight"]}, x
     )
     assert not torch.equal(doubled, model.up(x))

@@ -12,8 +12,8 @@ from torch_cases import ENCODINGS, as_array, random_weight  # noqa: E402
 import nm_sparse as nm  # noqa: E402
 from nm_sparse import Encoding, EncodingError, Level  # noqa: E402
 from nm_sparse.torch import LinearSpec, packed_linear  # noqa: E402
-from nm_sparse.torch.layers.spec import ACTIVATIONS, DTYPE_NAMES  # noqa: E402
-from nm_sparse.torch.layers.storage import to_storage  # noqa: E402
+from nm_sparse.torch.weight.spec import ACTIVATIONS, DTYPE_NAMES  # noqa: E402
+from nm_sparse.torch.weight.storage import to_storage  # noqa: E402
 
 EACH = pytest.mark.parametrize("e", ENCODINGS, ids=str)
 LINEAR = torch.ops.nm_sparse.linear.default
@@ -168,8 +168,7 @@ def test_it_is_the_weight_of_functional_linear():
     expected = F.linear(x, dense, bias)
     torch.testing.assert_close(F.linear(x, packed, bias), expected)
     torch.testing.assert_close(F.linear(x, weight=packed, bias=bias), expected)
-    with pytest.raises(TypeError):
-        torch.matmul(x, packed)
+    torch.testing.assert_close(torch.matmul(x, packed.T), x @ dense.T)
     with pytest.raises(TypeError, match="legal is a packed weight"):
         F.linear(packed, x)
 
@@ -316,7 +315,6 @@ def test_vmap(encoding):
         )
         close(found, wanted)
     values = torch.stack([layer.values, 2 * layer.values])
-    found = torch.vmap(
-        lambda v: torch.func.functional_call(layer, {"values": v}, (x,))
-    )(values)
+    rest, linear = layer.components()[1:], torch.ops.nm_sparse.linear
+    found = torch.vmap(lambda v: linear(x, [v, *rest], layer.bias, layer.spec))(values)
     close(found, torch.stack([dense(x), 2 * dense(x) - dense.bias]))

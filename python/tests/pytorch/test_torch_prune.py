@@ -69,15 +69,15 @@ def test_inputs_are_those_of_the_pruned_layers_before(target):
 
 @pytest.mark.parametrize("seed", range(4))
 def test_each_step_makes_the_outputs_better(seed):
-    dense, data = Model(seed=seed), batches(6, seed=seed)
-    test = batches(6, seed=seed)
+    dense, data = Model(16, 24, seed=seed), batches(6, 16, seed=seed)
+    test = batches(6, 16, seed=seed)
     patterns = ["2:4", "3:6, block = [1, 4]", "[4:6, block = [1, 4]], [2:4]", "5:8"]
     pattern = patterns[seed]
     errors = []
     for config in (
-        PruneConfig(pattern, score="magnitude", fit=False),
-        PruneConfig(pattern, fit=False),
-        PruneConfig(pattern),
+        PruneConfig(pattern, score="magnitude", fit=False, keep_larger=True),
+        PruneConfig(pattern, fit=False, keep_larger=True),
+        PruneConfig(pattern, keep_larger=True),
     ):
         model = copy.deepcopy(dense)
         report = quiet(model, config, data)
@@ -94,7 +94,8 @@ def test_wanda_agrees_with_the_reference():
     norms = torch.cat(data).reshape(-1, 12).double().norm(dim=0).numpy()
     encoding = Encoding(3, 4, (2, 4), 1)
     kept = prune(np.abs(weight) * norms, encoding) != 0
-    report = quiet(model, PruneConfig(encoding, fit=False), data)
+    config = PruneConfig(encoding, fit=False, keep_larger=True)
+    report = quiet(model, config, data)
     assert np.array_equal(model[0].weight.detach().numpy() != 0, kept)
     scores = (weight * norms) ** 2
     assert report["0"].kept == pytest.approx((scores * kept).sum() / scores.sum())
@@ -112,8 +113,8 @@ def test_wanda_agrees_with_the_reference():
     ],
 )
 def test_pruned_layers_pack_without_further_pruning(pattern):
-    model, data = Model(), batches()
-    report = quiet(model, pattern, data)
+    model, data = Model(16, 24), batches(size=16)
+    report = quiet(model, PruneConfig(pattern, keep_larger=True), data)
     assert len(report.layers) == 14
     for row in report.layers:
         linear = model.get_submodule(row.name)
@@ -127,10 +128,11 @@ def test_pruned_layers_pack_without_further_pruning(pattern):
 
 def test_models_pack_as_they_were_pruned():
     pattern = "[4:8, block = [1, 16]], [2:4], order = shuffled"
-    model = Model()
+    model = Model(16, 24)
     model.again = model.blocks[0].query  # the same layer, in two places
-    report = quiet(model, {"*": PruneConfig(pattern)}, batches())
-    x, perm = batches()[0], report["blocks.1.up"].perm
+    config = {"*": PruneConfig(pattern, keep_larger=True)}
+    report = quiet(model, config, batches(size=16))
+    x, perm = batches(size=16)[0], report["blocks.1.up"].perm
     wanted = model.eval()(x)
     pack_(model, report)
     assert isinstance(model.again, NMLinear) and model.again is model.blocks[0].query
@@ -183,7 +185,7 @@ def test_any_object_with_an_encoding_is_a_config():
     assert all(row.zeros == 0.5 for row in report.layers)
 
 
-def test_tied_weights_stay_dense_unless_asked_for():
+def test_tied_weights_stay_dense():
     class Tied(nn.Module):
         def __init__(self):
             super().__init__()
@@ -195,9 +197,11 @@ def test_tied_weights_stay_dense_unless_asked_for():
             return self.head(self.body(self.embedding(tokens)))
 
     data = [torch.arange(7)[None]]
-    assert [row.name for row in quiet(Tied(), "2:4", data).layers] == ["body"]
-    report = quiet(Tied(), "2:4", data, filter_fn=lambda module, name: True)
-    assert [row.name for row in report.layers] == ["body", "head"]
+    for more in ({}, {"filter_fn": lambda module, name: True}):
+        report = quiet(Tied(), "2:4", data, **more)
+        assert [row.name for row in report.layers] == ["body"]
+        reason = "it shares its weight with embedding.weight"
+        assert report.left_dense == {"head": reason}
 
 
 def test_the_bias_makes_up_for_the_mean():
@@ -217,12 +221,16 @@ def test_the_bias_makes_up_for_the_mean():
 
 
 def test_the_report_is_a_table_and_json():
-    report = quiet(Model(), "8:16, block = [1, 4], order = shuffled", batches())
+    pattern = "8:16, block = [1, 4], order = shuffled"
+    config = {"*.value": None, "*": PruneConfig(pattern, keep_larger=True)}
+    report = quiet(Model(16, 24), config, batches(size=16))
     lines = str(report).splitlines()
-    assert len(lines) == 15 and lines[0].startswith("layer")
-    assert "8:16, block = [1, 4], order = shuffled" in lines[1]
+    assert lines[0].startswith("84.2 % of the model's bytes are sparse: 0.0 of 0.0 MiB")
+    assert len(lines) == 16 and lines[1].startswith("layer")
+    assert "8:16, block = [1, 4], order = shuffled" in lines[2]
+    assert lines[14] == "blocks.0.value  dense: the config leaves '*.value' dense"
     rows = json.loads(report.to_json())
-    assert rows[0]["name"] == "blocks.0.query" and rows[0]["shape"] == [12, 12]
+    assert rows[0]["name"] == "blocks.0.query" and rows[0]["shape"] == [16, 16]
     assert rows[0]["tokens"] == 3 * 4 * 16
 
 
@@ -248,7 +256,7 @@ class Idle(Model):
         (Model, "2:4", batches(), {"blocks": "no"}, "blocks is 'no'.*model has blocks"),
         (Model, "2:4", lambda m: m(batches()[0]), {"blocks": "blocks"}, "a function"),
         (Model, {"*.no": "2:4"}, batches(), {}, r"'\*.no' of config matches no nn.Lin"),
-        (Model, {"*": None}, batches(), {}, "there is no nn.Linear to prune"),
+        (Model, {"*": None}, batches(), {}, "config leaves no nn.Linear"),
         (Model, 5, batches(), {}, "config is 5: legal is a PruneConfig"),
         (Model, "2:5:4", batches(), {}, "encoding '2:5:4'"),
         (Model, "2:4", batches(), {"dtype": torch.float16}, "dtype is torch.float16"),
@@ -272,9 +280,9 @@ def test_wrong_configs():
 def test_wrong_layers():
     with pytest.raises(EncodingError, match="pass calibration, or fit=False"):
         prune_linear_(nn.Linear(4, 4), "2:4")
-    with pytest.raises(EncodingError, match="meta device: legal is a weight"):
+    with pytest.raises(EncodingError, match="on the meta device; load the weigh"):
         prune_linear_(nn.Linear(4, 4, device="meta"), "2:4", Statistics(4))
-    with pytest.raises(EncodingError, match="the layer has parametrizations"):
+    with pytest.raises(EncodingError, match="the layer cannot be pruned: it has par"):
         linear = torch.nn.utils.parametrizations.weight_norm(nn.Linear(4, 4))
         prune_linear_(linear, "2:4", Statistics(4))
     with pytest.raises(EncodingError, match=r"input has shape \[3, 5\]: legal is"):

@@ -15,10 +15,10 @@ from torch_cases import as_array, random_weight  # noqa: E402
 import nm_sparse as nm  # noqa: E402
 from nm_sparse import Encoding, EncodingError, Level  # noqa: E402
 from nm_sparse.torch import LinearSpec  # noqa: E402
-from nm_sparse.torch.layers import storage  # noqa: E402
-from nm_sparse.torch.layers.shared_spec import shared_text  # noqa: E402
-from nm_sparse.torch.layers.spec import DTYPE_NAMES  # noqa: E402
-from nm_sparse.torch.layers.storage import from_storage, to_storage  # noqa: E402
+from nm_sparse.torch.weight import storage  # noqa: E402
+from nm_sparse.torch.weight.shared_spec import shared_text  # noqa: E402
+from nm_sparse.torch.weight.spec import DTYPE_NAMES  # noqa: E402
+from nm_sparse.torch.weight.storage import from_storage, to_storage  # noqa: E402
 
 LINEAR = torch.ops.nm_sparse.linear.default
 TWO = Encoding(4, 8, (1, 32), dim=1, inner=Level(2, 4))

@@ -48,17 +48,16 @@ def test_a_layer_goes_back_and_forth(seed):
     layer = NMLinear.from_packed(packed)
     before = copy.deepcopy(layer)
     assert layer.store_("bitmap") is layer and layer.storage == "bitmap"
-    held = [name for name, _ in (*layer.named_parameters(), *layer.named_buffers())]
     last = "inner_index" if packed.encoding.inner else "index"
     names = ["bits" if name == last else name for name in packed.components]
-    assert held == names and layer.store_("bitmap")._names == tuple(names)
+    assert list(layer.store_("bitmap").weight.components) == names
     assert same_state(layer, before)
-    for name, part in layer.weight.components.items():
+    for name, part in layer.weight.canonical().components.items():
         assert same_bits(part, packed.components[name])
     layer.store_("canonical")
     assert layer.storage == "canonical" and same_state(layer, before)
     assert layer.weight.components["values"] is layer.values
-    assert not layer.values.requires_grad
+    assert not layer.weight.requires_grad
 
 
 @EACH
@@ -121,11 +120,11 @@ def test_layers_in_a_model_are_converted():
 def test_state_between_storages(e, is_assigned):
     layer, stored = make(e, 5)
     other, _ = make(e, 6)
-    memory = [part.data_ptr() for part in stored._parts()]
+    memory = [part.data_ptr() for part in stored.components()]
     stored.load_state_dict(other.state_dict(), assign=is_assigned)
     assert stored.storage == "bitmap" and same_state(stored, other)
     if not is_assigned:  # CUDA graphs read it there
-        assert [part.data_ptr() for part in stored._parts()] == memory
+        assert [part.data_ptr() for part in stored.components()] == memory
     layer.load_state_dict(stored.state_dict(), assign=is_assigned)
     assert same_state(layer, stored)
 
@@ -151,7 +150,7 @@ def test_state_of_another_type(e):
 def test_parts_of_a_state():
     layer, stored = make(ENCODINGS[0], 8)
     other, _ = make(ENCODINGS[0], 8)
-    other.values.data.mul_(2)
+    other.values.mul_(2)
     state = other.state_dict()
     with pytest.raises(RuntimeError, match='Missing key.* in state_dict: "index"'):
         stored.load_state_dict({n: x for n, x in state.items() if n != "index"})
@@ -183,7 +182,7 @@ def test_states_that_do_not_fit():
     assert "values is [1] of torch.float32: a weight [45, 70] needs" in error_of(
         {**state, "values": torch.zeros(1)}
     )
-    kept = dict(stored.named_buffers())
+    kept = {"bits": stored.bits}
     assert 'Unexpected key(s) in state_dict: "bits"' in error_of({**state, **kept})
     assert 'Unexpected key(s) in state_dict: "bits"' in error_of(
         {**layer.state_dict(), **kept, "values": layer.values}
@@ -208,14 +207,14 @@ def test_forms_that_do_not_exist():
     e = Encoding(4, 8, (1, 8), dim=1, inner=Level(2, 4))
     with pytest.raises(EncodingError, match=r"block is \[1, 8\]: bitmaps of two"):
         make(e)
-    prune.identity(stored, "values")
-    with pytest.raises(EncodingError, match="values is no parameter: remove the hook"):
+    prune.identity(stored, "weight")
+    with pytest.raises(EncodingError, match="weight is no parameter: remove the param"):
         stored.store_("canonical")
 
 
 def test_training_is_refused():
     layer, stored = make(ENCODINGS[0], 13)
-    layer.values.requires_grad_()
+    layer.weight.requires_grad_()
     assert not copy.deepcopy(layer).store_("bitmap").values.requires_grad
     x = torch.randn(2, 70)
     stored.requires_grad_()
@@ -226,7 +225,7 @@ def test_training_is_refused():
     stored.store_("canonical")
     stored(x).sum().backward()
     layer(x).sum().backward()
-    assert torch.equal(stored.values.grad, layer.values.grad)
+    assert torch.equal(stored.weight.grad.values, layer.weight.grad.values)
 
 
 def test_inference_mode():

@@ -86,9 +86,9 @@ def test_layers_that_stay():
     model.byte = NMLinear(8, 8, "2:4", dtype=torch.int8)
     model.wide = NMLinear(8, 8, "2:4", dtype=torch.float64)
     model.hooked = layer_of(8, 8)
-    values = model.hooked.values.detach()
-    del model.hooked.values
-    model.hooked.values = values
+    weight = model.hooked.weight.detach()
+    del model.hooked.weight
+    model.hooked.weight = weight
     predictor = Predictor({24: 10, 32: 10, 40: CompileError("too odd")}, 100)
     found = use_dense_(
         model, filter_fn=lambda layer, name: name != "attention.k", predictor=predictor
@@ -100,8 +100,7 @@ def test_layers_that_stay():
         "out": "no times are predicted for it: too odd",
         "byte": "layers of torch.int8 have no kernels to choose from",
         "wide": "layers of torch.float64 have no kernels to choose from",
-        "hooked": "its values are no parameter, but computed by a hook; remove that "
-        "first",
+        "hooked": "its weight is sharded, or computed by a hook; undo that first",
     }
     assert model.mlp.down_proj.dense_from == COUNTS[1]
     # One that has a number does not keep others from theirs.

@@ -12,10 +12,10 @@ from nm_sparse.torch import GatedMLP, LinearSpec, NMLinear
 from nm_sparse.torch.layers import eager, kernels, shared_kernels
 from nm_sparse.torch.layers.mlp_ops import gated_specs, mlp_specs
 from nm_sparse.torch.layers.ops import activate
-from nm_sparse.torch.layers.shared_spec import whole_text, with_activation
-from nm_sparse.torch.layers.storage import from_storage
-from nm_sparse.torch.layers.stored_forms import StoredForm, StoredForms
-from nm_sparse.torch.layers.weight import PackedWeight
+from nm_sparse.torch.weight.shared_spec import whole_text, with_activation
+from nm_sparse.torch.weight.storage import from_storage
+from nm_sparse.torch.weight.stored_forms import STORED, StoredForm
+from nm_sparse.torch.weight.weight import PackedWeight
 
 
 def numbers(model):
@@ -64,7 +64,7 @@ class Sparse:
         monkeypatch.setattr(shared_kernels, "find_mlp", self.find_mlp)
         monkeypatch.setattr(shared_kernels, "find_shared", self.find_shared)
         monkeypatch.setattr(kernels, "stream_of", lambda x: 0)
-        monkeypatch.setattr(kernels, "_stored", StoredForms())
+        monkeypatch.setattr(STORED, "_forms", {})
 
     def find(self, spec, has_bias, device):
         self.specs.add(spec)
@@ -161,7 +161,7 @@ def machine(monkeypatch):
     state = types.SimpleNamespace(calls=0, found=0)
     monkeypatch.setattr(eager, "is_plain_call", lambda x: type(x) is torch.Tensor)
     monkeypatch.setattr(torch._C, "_cuda_getCurrentRawStream", lambda device: 7, False)
-    monkeypatch.setattr(kernels, "_stored", StoredForms())
+    monkeypatch.setattr(STORED, "_forms", {})
 
     def made(product, outputs):
         state.found += 1

@@ -10,8 +10,8 @@ from nm_sparse import Encoding
 from nm_sparse.runtime.emulator import emulate
 from nm_sparse.runtime.function import PreparedWeight
 from nm_sparse.torch import LinearSpec, NMLinear
-from nm_sparse.torch.layers.shared_spec import shared_text
-from nm_sparse.torch.layers.spec import DTYPE_NAMES
+from nm_sparse.torch.weight.shared_spec import shared_text
+from nm_sparse.torch.weight.spec import DTYPE_NAMES
 
 GATED = torch.ops.nm_sparse.gated_mlp.default
 MLP = torch.ops.nm_sparse.mlp.default
@@ -75,7 +75,7 @@ def packed(k, n, encoding="2:4", bias=False, **options):
 
 def parts_of(layer):
     """The components of a packed layer."""
-    return [getattr(layer, name) for name in layer._names]
+    return layer.components()
 
 
 def operators(function):

@@ -7,9 +7,9 @@ from torch_cases import ragged_shape
 
 from nm_sparse import Encoding, Level
 from nm_sparse.torch import LinearSpec, PackedWeight
-from nm_sparse.torch.layers.levels import BITS
-from nm_sparse.torch.layers.spec import DTYPE_NAMES, component_types
-from nm_sparse.torch.layers.weight import gather_rows
+from nm_sparse.torch.weight.levels import BITS
+from nm_sparse.torch.weight.pack import gather_rows
+from nm_sparse.torch.weight.spec import DTYPE_NAMES, component_types
 
 DTYPES = (
     torch.float16,

@@ -5,7 +5,7 @@ import numpy as np
 import torch
 
 from nm_sparse import Encoding, Level
-from nm_sparse.torch.layers.spec import DTYPES
+from nm_sparse.torch.weight.spec import DTYPES
 
 # Encodings of all kinds: element-wise, vector-wise, block-wise, two levels, shuffled.
 ENCODINGS = [
@@ -44,7 +44,7 @@ def ragged_shape(rng, encoding):
 def random_weight(encoding, seed, dtype=torch.float64, shape=None):
     """A packed weight of random numbers, with some zeros, and its dense form."""
     from nm_sparse.torch import PackedWeight
-    from nm_sparse.torch.layers.masks import prune_weight
+    from nm_sparse.torch.weight.masks import prune_weight
 
     rng = np.random.default_rng(seed)
     n, k = shape or ragged_shape(rng, encoding)

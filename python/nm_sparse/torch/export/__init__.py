@@ -17,9 +17,9 @@ from torch.utils import _pytree as pytree
 
 from ...encoding import Packed
 from ...files.tensor_file import PathLike
-from ..layers.storage import from_storage
-from ..layers.weight import PackedWeight
-from .graph import Argument, Walk
+from ..weight.storage import from_storage
+from ..weight.weight import PackedWeight
+from .graph import Argument, Walk, freeze_weights
 from .iree import write_iree, write_parameters
 from .text import ExportError
 
@@ -161,6 +161,7 @@ def export_mlir(
         program = torch.export.export(
             model, tuple(args), dynamic_shapes=dynamic_shapes, strict=False
         )
+        program = freeze_weights(program)
         table = torch.export.default_decompositions()
         for operator in _WHOLE:
             table.pop(operator, None)
@@ -170,4 +171,5 @@ def export_mlir(
     walk = Walk(program, name)
     text = walk.run()
     state: Dict[str, Tensor] = {**program.constants, **program.state_dict}
+    state.update({name: state[source] for name, source in walk.sources.items()})
     return Exported(text, tuple(walk.arguments), len(walk.results), state)

@@ -3,29 +3,36 @@
 
 from __future__ import annotations
 
+import copy
 import operator
 import re
 from dataclasses import dataclass, field, replace
-from typing import Any, Dict, List, Optional, Set, Tuple
+from typing import Any, Dict, List, Optional, Sequence, Set, Tuple
 
 import torch
+from torch import nn
 from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind, OutputKind
 from torch.fx import Node
 
-from ..layers.spec import LinearSpec
+from ..weight.spec import LinearSpec
+from ..weight.weight import PackedWeight
 from . import elementwise, reductions, views
 from .context import LOWERINGS, TYPES, Context, is_size
 from .products import lower_packed, packed_operands
-from .text import ExportError, Value
+from .text import ExportError, Value, unique_name
 
 _TABLES = (elementwise, reductions, views)  # which fill LOWERINGS when imported
-_KINDS = {
+KINDS = {
     InputKind.USER_INPUT: "input",
     InputKind.PARAMETER: "parameter",
     InputKind.BUFFER: "buffer",
     InputKind.CONSTANT_TENSOR: "constant",
 }
+
+
+# The name that torch.export gives to a component of a packed weight.
+_PART = re.compile(r"parametrizations\.weight\.original\d+$")
 
 
 @dataclass(frozen=True)
@@ -52,6 +59,48 @@ class Argument:
     spec: Optional[LinearSpec] = None
 
 
+def _refuse_elements(program: ExportedProgram) -> None:
+    """Raises ExportError where a weight has elements of 8 bits with scales."""
+    for node in program.graph.nodes:
+        namespace = getattr(node.target, "namespace", "")
+        specs = [one for one in node.args if isinstance(one, str)]
+        if namespace == "nm_sparse" and any('"elements"' in one for one in specs):
+            raise ExportError(
+                f"{node.name} ({node.target}) multiplies by elements of 8 bits with "
+                "scales: legal are weights without; put NMLinear.from_packed("
+                "layer.weight.dequantize(), layer.bias) in the place of such layers, "
+                "or call to_dense_ of the model"
+            )
+
+
+def freeze_weights(program: ExportedProgram) -> ExportedProgram:
+    """The program, whose packed weights ask for no gradients: parts of them that are
+    integers could not be parameters otherwise. Nothing else is copied."""
+    _refuse_elements(program)
+    frozen = copy.copy(program)
+    frozen._state_dict = {
+        name: nn.Parameter(tensor.detach(), requires_grad=False)
+        if isinstance(tensor, PackedWeight)
+        else tensor
+        for name, tensor in program.state_dict.items()
+    }
+    return frozen
+
+
+def describe_weight(targets: Sequence[str], spec: LinearSpec) -> Argument:
+    """A packed weight as an argument, whose name and type in the text come later.
+
+    targets:  names of its components in the exported program, in their order.
+    """
+    names = {
+        kind: _PART.sub(kind, target) for kind, target in zip(spec.components, targets)
+    }
+    target = names["values"]
+    target = target[: -len(".values")] if target.endswith(".values") else target
+    name = f"{target}_weight" if target else "weight"
+    return Argument(name, "weight", target, "", names, spec)
+
+
 class Walk:
     """One graph, from placeholders to output."""
 
@@ -61,6 +110,8 @@ class Walk:
         self.arguments: List[Argument] = []
         self.values: List[Value] = []  # of the arguments
         self.results: List[Value] = []
+        # Components of weights: the name in the exported program, by that in the model.
+        self.sources: Dict[str, str] = {}
         self._names: Set[str] = set()
         self._specs = {
             spec.arg.name: spec
@@ -130,7 +181,7 @@ class Walk:
             raise self.context.error(
                 f"is {type(value).__name__}", "a tensor; make other inputs constants"
             )
-        kind = _KINDS.get(spec.kind, "") if spec else ""
+        kind = KINDS.get(spec.kind, "") if spec else ""
         if kind in ("buffer", "constant") and value.ndim == 0:
             self._add_number(node, spec)
             return
@@ -151,28 +202,15 @@ class Walk:
         self.context.node = components[0]
         if spec.torch_dtype not in TYPES or not spec.torch_dtype.is_floating_point:
             raise self.context.error(f"is of {spec.dtype}", "f16, bf16, f32 or f64")
-        specs = [self._specs[part.name] for part in components]
-        names = dict(
-            zip(
-                spec.components,
-                [one.target or part.name for one, part in zip(specs, components)],
-            )
-        )
-        target = names["values"]
-        target = target[: -len(".values")] if target.endswith(".values") else target
+        targets = [self._specs[part.name].target or part.name for part in components]
         alias = self.context.writer.alias(spec.encoding.mlir(), "weight")
         value = Value("", spec.shape, spec.dtype, alias)
-        name = f"{target}_weight" if target else "weight"
-        self._add(
-            components[0], value, Argument(name, "weight", target, "", names, spec)
-        )
+        argument = describe_weight(targets, spec)
+        self.sources.update(zip(argument.components.values(), targets))
+        self._add(components[0], value, argument)
 
     def _add(self, node: Node, value: Value, argument: Argument) -> None:
-        name = re.sub(r"\W", "_", argument.name)
-        name = name if re.match(r"[A-Za-z_]", name) else f"_{name}"
-        while name in self._names:
-            name += "_"
-        self._names.add(name)
+        name = unique_name(argument.name, self._names)
         value = Value(f"%{name}", value.shape, value.dtype, value.encoding)
         self.context.values[node] = value
         self.values.append(value)

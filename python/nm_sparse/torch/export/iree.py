@@ -20,7 +20,7 @@ from ...encoding import Packed
 from ...files.tensor_file import FILE_TYPES, PathLike
 from ...files.tensor_writer import TensorWriter
 from ...packing.storage import store
-from ..layers.levels import bits_of
+from ..weight.levels import bits_of
 from .context import TYPES
 from .graph import Argument
 from .text import ExportError

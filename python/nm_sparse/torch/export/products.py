@@ -14,8 +14,8 @@ from torch.fx import Node
 
 from ...layers.activation_text import activation_steps
 from ..layers.mlp_ops import mlp_specs
-from ..layers.shared_spec import parse_shared
-from ..layers.spec import LinearSpec
+from ..weight.shared_spec import parse_shared
+from ..weight.spec import LinearSpec
 from .context import Context, arguments, lowers
 from .reductions import wide_type
 from .shapes import product

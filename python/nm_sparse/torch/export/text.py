@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 import math
+import re
 import struct
 from dataclasses import dataclass
-from typing import Callable, Dict, List, Optional, Sequence, Tuple, Union
+from typing import Callable, Dict, List, Optional, Sequence, Set, Tuple, Union
 
 import sympy
 
@@ -45,6 +46,16 @@ class Value:
 def tensor_type(shape: Sequence[Size], dtype: str, encoding: str = "") -> str:
     sizes = "".join(f"{s if isinstance(s, int) else '?'}x" for s in shape)
     return f"tensor<{sizes}{dtype}{', ' + encoding if encoding else ''}>"
+
+
+def unique_name(name: str, taken: Set[str]) -> str:
+    """The name, or one like it that is legal for a value and not taken; then it is."""
+    name = re.sub(r"\W", "_", name)
+    name = name if re.match(r"[A-Za-z_]", name) else f"_{name}"
+    while name in taken:
+        name += "_"
+    taken.add(name)
+    return name
 
 
 def is_float(dtype: str) -> bool:

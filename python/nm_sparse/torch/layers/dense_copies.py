@@ -17,12 +17,13 @@ from typing import TYPE_CHECKING, List, Optional, Sequence, Tuple
 import torch.nn.functional as F
 from torch import Tensor
 
-from .levels import bits_of
+from ..weight.levels import bits_of
+from ..weight.pack import perm_of, unpack_rows
+from ..weight.scales import scale_outputs
+from ..weight.spec import NARROW, LinearSpec, common_dense_from
+from ..weight.storage import from_storage
+from ..weight.stored_forms import STORED, StoredForm, StoredForms
 from .ops import activate
-from .spec import NARROW, LinearSpec, common_dense_from
-from .storage import from_storage
-from .stored_forms import StoredForm, StoredForms
-from .weight import unpack_rows
 
 if TYPE_CHECKING:
     from .linear import NMLinear
@@ -79,10 +80,13 @@ def unpack_dense(components: Sequence[Tensor], spec: LinearSpec) -> Tensor:
             parts.append(one[:, begin // level.block[1] : padded // level.block[1]])
         rows = unpack_rows(parts, e, (end - begin, inputs)).t()
         if e.is_shuffled:
-            dense.index_copy_(0, components[-1][begin:end].long(), rows)
+            dense.index_copy_(0, perm_of(components, e)[begin:end].long(), rows)
         else:
             dense[begin:end] = rows
-    return dense.view(spec.torch_dtype)
+    dense = dense.view(spec.values_dtype)
+    if spec.elements is None:
+        return dense
+    return scale_outputs(dense, components[-1], spec.torch_dtype)
 
 
 def products(
@@ -92,13 +96,17 @@ def products(
     dense layers of torch round it.
 
     gated:  the activation of a gated MLP, whose layers are gate, up and, if there are
-            three, down; None: each layer is applied to x.
+            three, down, or one with gate and up as its halves; None: each layer is
+            applied to x.
     """
     if gated is None:
         return [
             activate(F.linear(x, copy, bias), spec.activation)
             for copy, (_, bias, spec) in zip(copies, layers)
         ]
+    if len(copies) == 1:
+        first, second = F.linear(x, copies[0]).chunk(2, dim=-1)
+        return [activate(first, gated) * second]
     inside = activate(F.linear(x, copies[0]), gated).mul_(F.linear(x, copies[1]))
     if len(copies) == 2:
         return [inside]
@@ -144,6 +152,13 @@ def run_dense(
     return products(x.detach(), copies_of(layers, stored), layers, gated)
 
 
+def drop_dense(weight: Sequence[Tensor], spec: LinearSpec) -> None:
+    """Gives back the memory of the dense copy of a weight, if there is one."""
+    STORED.drop(weight, dense_form(spec.canonical), spec.storage)
+    if spec.elements is not None:  # which may be multiplied by themselves
+        STORED.drop(weight[:-1], dense_form(spec.unscaled.canonical), spec.storage)
+
+
 class DenseLaunch:
     """The dense products of layers that are called eagerly; their copies are looked up
     by the first call, as decoding may never need them.
@@ -177,12 +192,10 @@ def dense_launch(
     gated:  as for `products`.
     """
     dense_from = common_dense_from(layer.dense_from for layer in layers)
-    if dense_from is None or layers[0].values.dtype in NARROW:
+    if dense_from is None or layers[0].weight.dtype in NARROW:
         return None
-    from . import kernels
-
     found = [
         (layer.components(), layer.bias, LinearSpec.parse(layer.spec))
         for layer in layers
     ]
-    return DenseLaunch(found, dense_from, kernels._stored, gated)
+    return DenseLaunch(found, dense_from, STORED, gated)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Layers that are called outside of graphs and without gradients, again and again.
+"""Layers that are called outside of graphs, again and again.
 
 The operators of `ops.py` are found by torch's dispatcher, check what they are given,
 and look up kernels and stored weights: for a few tokens that takes longer than the
@@ -14,41 +14,29 @@ from typing import TYPE_CHECKING, Any, Callable, List, Optional, Sequence, Tuple
 import torch
 from torch import Tensor
 
+from ..weight.plain import is_plain_call
+from ..weight.weight import PackedWeight
+from .dense_copies import DenseLaunch, dense_launch
+from .eager_training import RecordedLinear
+
 if TYPE_CHECKING:
-    from .dense_copies import DenseLaunch
     from .linear import NMLinear
-
-# Types of plain tensors: no subclass takes over what is computed with them.
-_PLAIN = (Tensor, torch.nn.Parameter)
-
-
-def is_plain_call(x: Tensor) -> bool:
-    """Whether an operator on x would be computed at once, and on a GPU by kernels:
-    nothing records, traces, transforms or casts it."""
-    return (
-        not torch.compiler.is_compiling()
-        and type(x) in _PLAIN
-        and x.is_cuda
-        and torch._C._len_torch_dispatch_stack() == 0
-        and torch._C._len_torch_function_stack() == 0
-        and torch._C._functorch.peek_interpreter_stack() is None
-        and torch._C._get_tracing_state() is None
-        and torch.autograd.forward_ad._current_level < 0
-        and not torch.is_autocast_enabled("cuda")
-        and not torch.cuda.is_current_stream_capturing()
-    )
-
 
 # A tensor, its version and its address: whether something has changed.
 _Seen = Tuple[Tensor, int, int]
 
 
-def _look(parts: Sequence[Tensor]) -> List[_Seen]:
+def look(parts: Sequence[Tensor]) -> List[_Seen]:
     return [(part, part._version, part.data_ptr()) for part in parts]
 
 
 # Counts how often settings of layers have changed that launches depend on.
 _settings = 0
+
+
+def count_of_settings() -> int:
+    """How often that was, so far."""
+    return _settings
 
 
 def settings_changed() -> None:
@@ -57,7 +45,7 @@ def settings_changed() -> None:
     _settings += 1
 
 
-class _Launch:
+class Launch:
     """Kernels, and the weights as they read them.
 
     kernels:  of `kernels.py` or `shared_kernels.py`.
@@ -84,6 +72,7 @@ class _Launch:
         self.weights = tuple(tuple(one) for one in parts)
         self.seen, self.biases = tuple(seen), tuple(biases)
         self.stream, self.variant, self.settings = stream, variant, settings
+        self.spec: Optional[str] = None  # of one layer, for gradients
 
     def fits(
         self,
@@ -111,6 +100,10 @@ class _Launch:
         )
 
     def run(self, x: Tensor) -> Optional[List[Tensor]]:
+        """The results for a contiguous x; None where the kernels decline it."""
+        return self.run_sparse(x)
+
+    def run_sparse(self, x: Tensor) -> Optional[List[Tensor]]:
         lead = x.shape[:-1]
         rows = x if x.ndim == 2 else x.reshape(-1, x.shape[-1])
         results = [x.new_empty((*lead, size)) for size in self.outputs]
@@ -121,13 +114,15 @@ class _Launch:
         return None if done is None else results
 
 
-class _LaunchOrDense(_Launch):
+class _LaunchOrDense(Launch):
     """The same, of layers that multiply many tokens by dense copies."""
 
-    dense: "DenseLaunch"
+    dense: DenseLaunch
 
     def run(self, x: Tensor) -> Optional[List[Tensor]]:
-        return super().run(x) if x.numel() < self.dense.elements else self.dense.run(x)
+        if x.numel() < self.dense.elements:
+            return self.run_sparse(x)
+        return self.dense.run(x)
 
 
 # Finds (kernels, their parts of each weight) for layers on a GPU; None where there are
@@ -142,13 +137,13 @@ class EagerCall:
     """
 
     def __init__(self) -> None:
-        self._launch: Optional[_Launch] = None
+        self._launch: Optional[Launch] = None
 
     def __deepcopy__(self, memo: Any) -> "EagerCall":
-        return EagerCall()
+        return type(self)()
 
     def __reduce__(self) -> Tuple[Any, ...]:
-        return EagerCall, ()
+        return type(self), ()
 
     def __call__(
         self, x: Tensor, layers: Sequence["NMLinear"], find: Find, variant: str = ""
@@ -161,14 +156,25 @@ class EagerCall:
         """
         if not is_plain_call(x) or x.ndim < 1 or x.numel() == 0:
             return None
-        try:
-            parts = [part for layer in layers for part in layer.components()]
-        except KeyError:  # torch computes the values anew for each call
+        weights, biases, parts = [], [], []
+        for layer in layers:
+            own = layer._parameters
+            weight, bias = own.get("weight"), own["bias"]
+            # torch computes it anew for each call, or it is sharded; FSDP2 writes it
+            # without a new version.
+            if type(weight) is not PackedWeight or weight.has_dense_gradient:
+                return None
+            weights.append(weight)
+            parts += weight.parts
+            if bias is not None:
+                biases.append(bias)
+        values = parts[0]  # attributes of the weight itself take longer
+        if x.shape[-1] != layers[0].in_features:
             return None
-        biases = [layer.bias for layer in layers if layer.bias is not None]
-        if _records(x, parts, biases) or x.shape[-1] != layers[0].in_features:
+        if x.dtype != values.dtype or x.device != values.device:
             return None
-        if x.dtype != parts[0].dtype or x.device != parts[0].device:
+        is_recorded = records(x, weights, biases)
+        if is_recorded and (len(layers) > 1 or weights[0].storage != "canonical"):
             return None
         stream = torch._C._cuda_getCurrentRawStream(x.get_device())
         launch = self._launch
@@ -178,7 +184,13 @@ class EagerCall:
             self._launch = launch
             if launch is None:
                 return None
-        return launch.run(x if x.is_contiguous() else x.contiguous())
+        x = x if x.is_contiguous() else x.contiguous()
+        if not is_recorded:
+            return launch.run(x)
+        bias = biases[0] if biases else None
+        spec = layers[0].kernel_spec if launch.spec is None else launch.spec
+        launch.spec = spec
+        return [RecordedLinear.apply(x, weights[0], bias, spec, launch.run_sparse)]
 
     def forget(self) -> None:
         """Lets go of the weights."""
@@ -192,7 +204,7 @@ class EagerCall:
         find: Find,
         stream: int,
         variant: str,
-    ) -> Optional[_Launch]:
+    ) -> Optional[Launch]:
         device = parts[0].device
         if any(one.is_inference() or one.device != device for one in parts):
             return None
@@ -200,25 +212,26 @@ class EagerCall:
             return None
         if any(one.dtype != parts[0].dtype for one in biases):
             return None
-        seen = _look(parts)  # before: another thread may load others meanwhile
+        seen = look(parts)  # before: another thread may load others meanwhile
         settings = _settings
         found = find()
         if found is None:
             return None
-        from .dense_copies import dense_launch
-
         dense = dense_launch(layers, variant or None)
         if dense is None:
-            return _Launch(*found, seen, biases, stream, variant, settings)
+            return Launch(*found, seen, biases, stream, variant, settings)
         launch = _LaunchOrDense(*found, seen, biases, stream, variant, settings)
         launch.dense = dense
         return launch
 
 
-def _records(x: Tensor, parts: Sequence[Tensor], biases: Sequence[Tensor]) -> bool:
+def records(x: Tensor, weights: Sequence[Tensor], biases: Sequence[Tensor]) -> bool:
     """Whether gradients are recorded."""
-    return torch.is_grad_enabled() and (
-        x.requires_grad
-        or any(part.requires_grad for part in parts)
-        or any(bias.requires_grad for bias in biases)
-    )
+    if not torch.is_grad_enabled():
+        return False
+    with torch._C.DisableTorchFunctionSubclass():
+        return (
+            x.requires_grad
+            or any([weight.requires_grad for weight in weights])
+            or any([bias.requires_grad for bias in biases])
+        )

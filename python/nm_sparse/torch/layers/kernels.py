@@ -17,10 +17,11 @@ from torch import Tensor
 from ...bindings.library import LibraryNotFoundError
 from ...layers.specs import LinearSpec as ProgramSpec
 from ...runtime import program as compiler
-from .dense_copies import dense_form, run_dense
-from .ops import as_rows, unpacked_linear
-from .spec import LinearSpec
-from .stored_forms import StoredForm, StoredForms, aligned
+from ..weight.spec import LinearSpec
+from ..weight.stored_forms import STORED, StoredForm, aligned
+from ..weight.weight import LIBRARY
+from .dense_copies import run_dense
+from .ops import as_rows, check_operands, unpacked_linear
 
 if TYPE_CHECKING:
     from .linear import NMLinear
@@ -113,19 +114,6 @@ def device_gpu_of(device: torch.device) -> Optional[str]:
     return next((gpu for gpu in ("h200", "h100") if gpu in name), None)
 
 
-_stored = StoredForms()
-
-
-def drop_stored_forms() -> None:
-    """Gives back the memory of stored forms whose weights are gone."""
-    _stored.drop_expired()
-
-
-def drop_dense(weight: Sequence[Tensor], spec: LinearSpec) -> None:
-    """Gives back the memory of the dense copy of a weight, if there is one."""
-    _stored.drop(weight, dense_form(spec.canonical), spec.storage)
-
-
 def find_eager(
     layer: "NMLinear",
 ) -> Optional[Tuple[LinearKernels, List[List[Tensor]]]]:
@@ -138,7 +126,7 @@ def find_eager(
     kernels = find_kernels(spec.canonical, layer.bias is not None, weight[0].device)
     if kernels is None or not kernels.function.writes_to_arguments:
         return None
-    return kernels, [_stored.get(weight, kernels, spec.storage)]
+    return kernels, [STORED.get(weight, kernels, spec.storage)]
 
 
 def run_linear(
@@ -153,7 +141,7 @@ def run_linear(
     wider activations) is unpacked, and multiplied densely. From `spec.dense_from` rows
     on x is multiplied by a dense copy, which is kept.
     """
-    by_copy = run_dense(x, [(weight, bias, spec)], _stored)
+    by_copy = run_dense(x, [(weight, bias, spec)], STORED)
     if by_copy is not None:
         return by_copy[0]
     has_kernels = spec.dtype != "f64" and x.dtype == spec.torch_dtype
@@ -162,8 +150,19 @@ def run_linear(
         kernels = find_kernels(spec.canonical, bias is not None, x.device)
     if kernels is None or x.numel() == 0:
         return unpacked_linear(x, weight, bias, spec)
-    parts = _stored.get(weight, kernels, spec.storage)
+    parts = STORED.get(weight, kernels, spec.storage)
     rows = aligned(as_rows(x.detach()).contiguous())
     flat = None if bias is None else aligned(bias.detach().contiguous())
     y = kernels(rows, parts, flat, stream_of(x))
     return y.reshape(x.shape[:-1] + (spec.shape[0],))
+
+
+def _linear_cuda(
+    x: Tensor, weight: List[Tensor], bias: Optional[Tensor], spec: str
+) -> Tensor:
+    s = LinearSpec.parse(spec)
+    check_operands(x, weight, bias, s)
+    return run_linear(x, weight, bias, s)
+
+
+LIBRARY.impl("linear", _linear_cuda, "CUDA")

@@ -3,28 +3,36 @@
 
 from __future__ import annotations
 
-from typing import Any, List, Optional, Union
+from typing import Any, Callable, List, Optional, Union
 
 import torch
 from torch import Tensor, nn
 
-from ...encoding import Encoding, packed_shapes
+from ...encoding import Encoding, EncodingError
+from ..weight import weight_copies  # noqa: F401  fills the table of operators
+from ..weight.masks import Score, prune_weight
+from ..weight.shared_spec import with_dense_from
+from ..weight.spec import NARROW, LinearSpec, check_dense_from, spec_texts
+from ..weight.stored_forms import STORED
+from ..weight.weight import PackedWeight, components_of
+from . import kernels
+from .convertible import conv1d_class, make_dense, matrix_of
+from .dense_copies import drop_dense
 from .eager import EagerCall, settings_changed
-from .masks import Score, prune_weight
-from .packed_module import PackedModule
-from .shared_spec import with_dense_from
-from .spec import NARROW, LinearSpec, check_dense_from, component_types, linear_encoding
-from .weight import PackedWeight
+from .linear_state import PackedState
+from .scaled_linear import SAME, QuantizedInput, check_untrained
+from .sharding import is_sharded, local_weight, sharded_linear
 
-_MODULES = {
+ACTIVATION_MODULES = {
     "relu": nn.ReLU,
     "gelu": nn.GELU,
     "gelu_tanh": lambda: nn.GELU(approximate="tanh"),
     "silu": nn.SiLU,
 }
+_COMPONENTS = ("values", "index", "inner_index", "perm", "bits", "scale")
 
 
-class NMLinear(PackedModule):
+class NMLinear(QuantizedInput, PackedState, nn.Linear):
     """y = activation(x W^T + b) with a packed weight W of `encoding`.
 
     in_features, out_features:  K and N.
@@ -33,26 +41,33 @@ class NMLinear(PackedModule):
     bias:        whether there is one.
     activation:  "none", or "relu", "gelu", "gelu_tanh", "silu", computed by the same
                  kernel.
+    dtype:       of the weight, the input and the result.
+    elements:    "e4m3" or "int8": the weight has elements of 8 bits, each output with a
+                 scale, and stands for their products; None: it has those of `dtype`.
+    activations: "same", or as `elements`: the input is rounded to them, too.
 
     A new layer has a weight of zeros that keeps the first blocks of every window: it is
     for `load_state_dict`. `from_dense` makes one of a dense layer.
 
-    The parameter `values` has the elements that are kept, and optimizers train it like
-    any other; the buffers `index`, `inner_index` and `perm` say where they are. So
-    training never leaves the pattern. Change them under `torch.no_grad()`. What changes
-    them without torch's counting it, such as `.data`, replays of a CUDA graph, or FSDP,
-    hides that from kernels that read another form of the weight: then call
-    `torch.autograd.graph.increment_version(layer.values)`. Weights of 8 bits are not
-    trained. Forward-mode derivatives are not supported. `storage` is the form of the
-    weight: "canonical", until `store_` changes it. `dense_from` says for how many
-    tokens a dense copy is used on a GPU: none, until it is set. Input [..., K] of any
-    batch shape, output [..., N].
+    The parameter `weight` is a `PackedWeight`: a tensor [N, K], which optimizers train
+    as any other, and which never leaves its pattern. Its components are attributes,
+    `values`, `index`, ..., and entries of a `state_dict`. Change them under
+    `torch.no_grad()`. What changes them without torch's counting it, such as `.data` or
+    replays of a CUDA graph, hides that from kernels that read another form of the
+    weight: then call `torch.autograd.graph.increment_version(layer.values)`. Weights of
+    8 bits are not trained. Forward-mode derivatives are not supported. `storage` is the
+    form of the weight: "canonical", until `store_` changes it. `dense_from` says for
+    how many tokens a dense copy is used on a GPU: none, until it is set. Input
+    [..., K] of any batch shape, output [..., N].
 
     Raises EncodingError when the encoding is no encoding of a linear layer.
     """
 
-    bias: Optional[nn.Parameter]
+    bias: Optional[nn.Parameter]  # type: ignore[assignment]
+    weight: PackedWeight  # type: ignore[assignment]
     _dense_from: Optional[int] = None
+    # `Conv1D` of transformers, if the layer was made of one.
+    dense_class: Optional[type] = None
     # Whether `dense_from`, or that there is none, was found by predicted times.
     is_dense_from_timed = False
 
@@ -65,34 +80,50 @@ class NMLinear(PackedModule):
         activation: str = "none",
         device: Any = None,
         dtype: Optional[torch.dtype] = None,
+        elements: Optional[str] = None,
+        activations: str = SAME,
     ) -> None:
-        super().__init__()
-        e, shape = linear_encoding(encoding), (out_features, in_features)
+        nn.Module.__init__(self)
         dtype = dtype or torch.get_default_dtype()
-        types, parts = component_types(e, dtype), {}
-        for name, size in packed_shapes(e, shape).items():
-            parts[name] = torch.zeros(size, dtype=types[name], device=device)
-        for name, level in zip(("index", "inner_index"), e.levels):
-            first = torch.arange(level.n, device=device).to(types[name])
-            windows, panels = parts[name].shape[0] // level.n, parts[name].shape[1]
-            parts[name] = first.repeat(windows)[:, None].repeat(1, panels)
-        if e.is_shuffled:
-            parts["perm"] = torch.arange(out_features, device=device).to(torch.int32)
+        shape = (out_features, in_features)
+        weight = PackedWeight.zeros(shape, encoding, dtype, device, elements)
         wide = torch.get_default_dtype() if dtype in NARROW else dtype
         zeros = torch.zeros(out_features, dtype=wide, device=device) if bias else None
-        self._set(PackedWeight(parts, e, torch.Size(shape)), zeros, activation)
+        self._set(weight, zeros, activation, activations)
 
     def _set(
-        self, weight: PackedWeight, bias: Optional[Tensor], activation: str
+        self,
+        weight: PackedWeight,
+        bias: Optional[Tensor],
+        activation: str,
+        activations: str = SAME,
     ) -> None:
         self.out_features, self.in_features = weight.shape
         self.encoding, self.activation = weight.encoding, activation
         self._eager = EagerCall()
         self.eager_shared = EagerCall()  # of layers that begin with this one
-        self._hold(list(weight.components.values()), "canonical", is_trained=True)
+        self._prepare_elements()
+        is_trained = weight.storage == "canonical" and weight.dtype not in NARROW
+        self._hold(weight, is_trained and not weight.has_scale)
         self.register_parameter(
             "bias", None if bias is None else nn.Parameter(bias.detach())
         )
+        self.activations = activations
+
+    def _hold(self, weight: PackedWeight, is_trained: bool) -> None:
+        """Makes this the weight."""
+        self._forget()
+        shape = (self.out_features, self.in_features)
+        own = self.encoding, shape, self.activation, weight.storage
+        texts = spec_texts(*own, weight.element_type)
+        self._specs, self.storage = texts, weight.storage
+        # Tensors that were made in inference mode could not be trained outside of it.
+        with torch.inference_mode(False):
+            held = nn.Parameter(weight.detach(), requires_grad=is_trained)
+        self.register_parameter("weight", held)
+
+    def reset_parameters(self) -> None:
+        """Does nothing: a packed weight has no distribution that it begins with."""
 
     @classmethod
     def from_packed(
@@ -100,67 +131,74 @@ class NMLinear(PackedModule):
         weight: PackedWeight,
         bias: Optional[Tensor] = None,
         activation: str = "none",
+        activations: str = SAME,
     ) -> "NMLinear":
         """A layer with these tensors, which are not copied."""
         layer = cls.__new__(cls)
         nn.Module.__init__(layer)
-        layer._set(weight, bias, activation)
+        layer._set(weight, bias, activation, activations)
         return layer
 
     @classmethod
     def from_dense(
         cls,
-        linear: nn.Linear,
+        linear: nn.Module,
         encoding: Union[Encoding, str],
         score: Score = "magnitude",
         prune: bool = True,
         activation: str = "none",
         perm: Optional[Tensor] = None,
+        elements: Optional[str] = None,
+        scales: str = "output",
+        activations: str = SAME,
+        scale: Optional[Tensor] = None,
     ) -> "NMLinear":
         """The layer that keeps of `linear` what `encoding` allows.
 
+        linear:      an `nn.Linear`, or a `Conv1D` of transformers.
         score:       what is kept: "magnitude", non-negative importances [N, K] of the
                      elements, or a function of the weight that returns them.
         prune:       False where the weight has the pattern and must not be changed.
         activation:  what follows the layer, and is computed by the same kernel.
         perm:        [N], the order of the outputs of a shuffled encoding; found by
                      default.
+        elements, activations:  as for the class: what is kept is rounded to elements.
+        scales, scale:  of these, as for `PackedWeight.quantize`.
 
         The bias is copied. Raises EncodingError when the encoding, scores or perm do
         not fit, and, without `prune`, when the weight breaks the pattern.
         """
-        weight = linear.weight.detach()
+        weight = matrix_of(linear)
         if prune:
             weight, perm = prune_weight(weight, encoding, score, perm)
         packed = PackedWeight.from_dense(weight, encoding, perm)
         bias = None if linear.bias is None else linear.bias.detach().clone()
-        layer = cls.from_packed(packed, bias, activation)
+        if elements is not None:
+            packed = packed.quantize(elements, scales, scale)
+        layer = cls.from_packed(packed, bias, activation, activations)
+        layer.dense_class = conv1d_class(linear)
         if not linear.weight.requires_grad:
-            layer.values.requires_grad_(False)
+            layer.weight.requires_grad_(False)
         if linear.bias is not None and layer.bias is not None:
             layer.bias.requires_grad_(linear.bias.requires_grad)
         return layer.train(linear.training)
 
     def to_dense(self) -> nn.Module:
-        """An `nn.Linear` with the same weight and bias, and zeros where nothing is
-        kept; followed by the activation in an `nn.Sequential` if there is one."""
-        weight = self.weight.to_dense().detach()
-        size = (self.in_features, self.out_features)
-        linear = nn.Linear(*size, bias=False, device="meta")
-        linear.weight = nn.Parameter(weight, requires_grad=self.values.requires_grad)
-        if self.bias is not None:
-            bias = self.bias.detach().clone()
-            linear.bias = nn.Parameter(bias, requires_grad=self.bias.requires_grad)
-        dense: nn.Module = linear
-        if self.activation != "none":
-            dense = nn.Sequential(linear, _MODULES[self.activation]())
-        return dense.train(self.training)
+        """A dense layer with the same weight and bias, and zeros where nothing is kept;
+        followed by the activation in an `nn.Sequential` if there is one.
 
-    @property
-    def weight(self) -> PackedWeight:
-        """The packed weight in canonical form: the tensors of this layer, not copies;
-        of a layer that is stored as bitmaps a copy, which asks for no gradients."""
-        return self._canonical()
+        It is an `nn.Linear`, or the `Conv1D` of transformers that the layer was made
+        of: whoever loads its `state_dict` expects its weight as [K, N].
+        """
+        weight, own = self.weight.to_dense().detach(), self.bias
+        bias = None if own is None else own.detach().clone()
+        dense = make_dense(self.dense_class, weight, bias)
+        dense.weight.requires_grad_(self.weight.requires_grad)
+        if own is not None:
+            dense.bias.requires_grad_(own.requires_grad)
+        if self.activation != "none":
+            dense = nn.Sequential(dense, ACTIVATION_MODULES[self.activation]())
+        return dense.train(self.training)
 
     def store_(self, storage: str) -> "NMLinear":
         """Stores the weight in another form, in place, and in no other.
@@ -169,40 +207,101 @@ class NMLinear(PackedModule):
                   kernels make what they read, beside it; or "bitmap", which many
                   kernels read as it is (section 7 of docs/Encoding.md), for inference.
 
-        Bitmaps have the buffer `bits` in the place of the last index, and `values` in
-        another order, which stop requiring gradients; back in the canonical form they
-        do so after `requires_grad_()`. Going back gives the same bits. A `state_dict`
-        has the canonical form, a copy; `load_state_dict` takes it. Where `to` gives the
-        elements a type of another size, bitmaps are made anew, and a type of 8 bytes,
-        which has none, leaves the canonical form.
+        Bitmaps have the component `bits` in the place of the last index, and `values`
+        in another order; the weight stops requiring gradients, and back in the
+        canonical form it does so after `requires_grad_()`. Going back gives the same
+        bits. A `state_dict` has the canonical form, a copy; `load_state_dict` takes it.
+        Where `to` gives the elements a type of another size, bitmaps are made anew, and
+        a type of 8 bytes, which has none, leaves the canonical form.
 
         Returns the layer. Raises EncodingError when its weight has no such form:
         bitmaps need elements of at most 4 bytes and, of two levels, outer panels of a
         multiple of 32 outputs.
         """
-        self._store(storage)
-        from .kernels import drop_stored_forms
-
-        drop_stored_forms()
+        shape = (self.out_features, self.in_features)
+        spec = self.linear_spec
+        own = dict(storage=storage, elements=spec.elements)
+        LinearSpec(self.encoding, shape, spec.dtype, **own)  # checks it
+        if storage != self.storage:
+            self._change_storage(storage)
+        STORED.drop_expired()  # whose memory the old weight has given back
         return self
+
+    def _change_storage(self, storage: str) -> None:
+        weight = self._packed("stored in another form")
+        is_trained = storage == "canonical" and weight.requires_grad
+        # Tensors made in inference mode could not be loaded outside of it.
+        with torch.inference_mode(False), torch.no_grad():
+            self._hold(weight.detach().stored(storage), is_trained)
+
+    def _packed(self, purpose: str) -> PackedWeight:
+        """The weight, if it is the layer's own and on one device."""
+        weight = self._parameters.get("weight")
+        if weight is None:
+            raise EncodingError(
+                "weight is no parameter: remove the parametrization or the hook that "
+                f"computes it, such as one of torch.nn.utils, before it is {purpose}"
+            )
+        if not isinstance(weight, PackedWeight):
+            raise EncodingError(
+                f"weight is a {type(weight).__name__}: legal is a PackedWeight; one "
+                f"that is sharded cannot be {purpose}"
+            )
+        return weight
+
+    def __getattr__(self, name: str) -> Any:
+        if name in _COMPONENTS and "weight" in self.__dict__.get("_parameters", ()):
+            weight = local_weight(self._parameters["weight"])
+            if name in weight.components:
+                if torch.compiler.is_compiling():  # graphs have no other components
+                    parts = torch.ops.nm_sparse.components(weight)
+                    return parts[list(weight.components).index(name)]
+                return weight.components[name]
+        return super().__getattr__(name)
 
     def operands(self) -> List[Tensor]:
         """The components as the operator takes them, in the form `storage`. Where no
         gradients are recorded they ask for none, which tells kernels that they are not
-        trained here; but `torch.jit.trace` wants the same graph both ways."""
-        is_recorded = torch.is_grad_enabled() or torch.jit.is_tracing()
-        values = self.values if is_recorded else self.values.detach()
-        return [values, *(getattr(self, name) for name in self._names[1:])]
+        trained here."""
+        weight = self.weight
+        if type(weight) is not PackedWeight:
+            raise EncodingError(
+                f"weight is a {type(weight).__name__}: legal is a PackedWeight; remove "
+                "the parametrization or the hook that computes it, and take gradients "
+                "by torch.autograd, not by torch.func"
+            )
+        check_untrained(weight)
+        return components_of(weight)
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Any:
+        self._forget()
+        with self.keeps_input_scale():
+            super()._apply(fn, recurse)
+        self._note_storage()
+        return self
+
+    def _load_from_state_dict(self, *args: Any, **kwargs: Any) -> None:
+        self._forget()
+        super()._load_from_state_dict(*args, **kwargs)
+        self._note_storage()
+
+    def _note_storage(self) -> None:
+        """The form that the weight has now: a type of 8 bytes has no bitmaps."""
+        weight = local_weight(self._parameters.get("weight"))
+        if isinstance(weight, PackedWeight) and weight.storage != self.storage:
+            shape = (self.out_features, self.in_features)
+            self.storage = weight.storage
+            own = self.encoding, shape, self.activation, weight.storage
+            self._specs = spec_texts(*own, weight.element_type)
 
     def _forget(self) -> None:
         self._eager.forget()
         self.eager_shared.forget()
+        super()._forget()
 
     def components(self) -> List[Tensor]:
-        """The components in their order, as the layer holds them."""
-        buffers = self._buffers
-        rest = [buffers[name] for name in self._names[1:]]
-        return [self._parameters["values"], *rest]  # type: ignore[list-item]
+        """The components in their order, as this device holds them."""
+        return list(local_weight(self.weight).components.values())
 
     @property
     def spec(self) -> str:
@@ -213,7 +312,22 @@ class NMLinear(PackedModule):
     def kernel_spec(self) -> str:
         """The text of the `LinearSpec` that kernels are compiled for: `spec` without
         `dense_from`."""
-        return self._specs[self.values.dtype]
+        weight = self.weight
+        if self._is_part(weight):
+            own = self.encoding, tuple(weight.matrix), self.activation, weight.storage
+            return spec_texts(*own, weight.element_type)[weight.dtype]
+        return self._specs[weight.dtype]
+
+    def _is_part(self, weight: Tensor) -> bool:
+        """Whether it is what this device has of a sharded weight, which some put in its
+        place for a call."""
+        size = (self.out_features, self.in_features)
+        return type(weight) is PackedWeight and tuple(weight.matrix) != size
+
+    @property
+    def linear_spec(self) -> LinearSpec:
+        """The `LinearSpec` that kernels are compiled for."""
+        return LinearSpec.parse(self.kernel_spec)
 
     @property
     def dense_from(self) -> Optional[int]:
@@ -241,21 +355,21 @@ class NMLinear(PackedModule):
         self._dense_from = tokens
         settings_changed()
         self._forget()
-        if tokens is None and "values" in self._parameters:
-            from .kernels import drop_dense
-
-            drop_dense(self.components(), LinearSpec.parse(self.kernel_spec))
+        if tokens is None and type(self._parameters.get("weight")) is PackedWeight:
+            drop_dense(self.components(), self.linear_spec)
 
     def forward(self, x: Tensor) -> Tensor:
+        if self._activations != SAME:
+            return self.forward_elements(x)
         found = self._eager(x, (self,), self._find_eager)
         if found is not None:
             return found[0]
+        if is_sharded(self.weight):
+            return sharded_linear(x, self.weight, self.bias, self.activation)
         return torch.ops.nm_sparse.linear(x, self.operands(), self.bias, self.spec)
 
     def _find_eager(self) -> Any:
-        from .kernels import find_eager
-
-        return find_eager(self)
+        return kernels.find_eager(self)
 
     def extra_repr(self) -> str:
         text = str(self.encoding).replace(", dim = 1", "")
@@ -263,6 +377,7 @@ class NMLinear(PackedModule):
         parts += f", encoding='{text}', bias={self.bias is not None}"
         if self.activation != "none":
             parts += f", activation={self.activation}"
+        parts += self._describe_elements()
         if self.storage != "canonical":
             parts += f", storage={self.storage}"
         if self._dense_from is not None:

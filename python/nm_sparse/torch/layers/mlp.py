@@ -1,25 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Parts of transformer blocks whose linear layers share an input: `GatedMLP`, and
-`share_input_` for the layers of queries, keys and values."""
+`shared_linear` for layers such as those of queries, keys and values."""
 
 from __future__ import annotations
 
-import functools
-import inspect
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import Any, List, Optional, Sequence
 
 import torch
 from torch import Tensor, nn
 
 from ...encoding import EncodingError
-from . import mlp_ops, shared_ops  # noqa: F401  registers the operators
+from ..weight.shared_spec import whole_text, with_activation, with_dense_from
+from ..weight.spec import ACTIVATIONS, LinearSpec, common_dense_from
+from . import shared_kernels
 from .eager import EagerCall
 from .linear import NMLinear
 from .ops import activate
-from .shared_spec import whole_text, with_activation, with_dense_from
-from .spec import ACTIVATIONS, LinearSpec, common_dense_from
+from .scaled_calls import call_gated, call_shared
+from .scaled_linear import SAME
 
-_HOOKS = (
+HOOKS = (
     "_forward_hooks",
     "_forward_pre_hooks",
     "_backward_hooks",
@@ -36,7 +36,7 @@ def is_plain(layer: Any) -> bool:
         return False
     if "forward" in layer.__dict__:  # as libraries that place layers do
         return False
-    return not any(getattr(layer, hooks) for hooks in _HOOKS)
+    return not any(getattr(layer, hooks) for hooks in HOOKS)
 
 
 def _is_of_four(layer: NMLinear) -> bool:
@@ -57,9 +57,11 @@ class GatedMLP(nn.Module):
     stored in one form, and have no bias and no hooks; all three are `nm_sparse::mlp`
     while down is packed, too, in any encoding and form, without bias and hooks, for as
     many outputs as gate has inputs. What is between the products then stays as their
-    kernels like it; those of n:4 like it as it is, and stay apart. Layers may be
-    replaced at any time, as `sparsify_` does. Otherwise they are called one after the
-    other. Input [..., hidden], output [..., hidden].
+    kernels like it; those of n:4 like it as it is, and stay apart. With activations of
+    8 bits gate and up are given one input that is rounded once, and are
+    `nm_sparse::scaled_gated_mlp`. Layers may be replaced at any time, as `sparsify_`
+    does. Otherwise they are called one after the other. Input [..., hidden], output
+    [..., hidden].
 
     Raises EncodingError for another activation.
     """
@@ -92,6 +94,8 @@ class GatedMLP(nn.Module):
             if gate.storage != up.storage:
                 return STORED_OTHERWISE
             return "gate_proj and up_proj have other encodings, shapes or types"
+        if gate.activations != up.activations:
+            return "gate_proj and up_proj have other activations"
         return None
 
     def is_whole(self) -> bool:
@@ -107,7 +111,8 @@ class GatedMLP(nn.Module):
             and down.bias is None
             and down.out_features == gate.in_features
             and down.in_features == gate.out_features
-            and down.values.dtype == gate.values.dtype
+            and down.weight.dtype == gate.weight.dtype
+            and gate.activations == down.activations == SAME
         )
 
     def forward(self, x: Tensor) -> Tensor:
@@ -131,6 +136,8 @@ class GatedMLP(nn.Module):
     def _gated(self, x: Tensor) -> Tensor:
         """What down is applied to, as one operator."""
         gate, up = self.gate_proj, self.up_proj
+        if gate.activations != SAME:
+            return call_gated(x, gate, up, self._gate_spec(), self.activation)
         found = self._eager(x, (gate, up), self._find_eager, self.activation)
         if found is not None:
             return found[0]
@@ -147,18 +154,18 @@ class GatedMLP(nn.Module):
         return super()._apply(fn, recurse)
 
     def _find_eager(self) -> Any:
-        from .shared_kernels import find_eager, find_gated, find_mlp
-
         layers = [self.gate_proj, self.up_proj]
         spec = LinearSpec.parse(with_activation(self.gate_proj.spec, self.activation))
-        specs, device = [spec, spec], self.gate_proj.values.device
+        specs, device = [spec, spec], self.gate_proj.weight.device
         if self.is_whole():
             layers.append(self.down_proj)
             specs.append(LinearSpec.parse(self.down_proj.spec))
-            made = find_mlp(spec.canonical, specs[-1].canonical, device)
+            made = shared_kernels.find_mlp(spec.canonical, specs[-1].canonical, device)
         else:
-            made = find_gated(spec.canonical, device)
-        return find_eager(made, [layer.components() for layer in layers], specs)
+            made = shared_kernels.find_gated(spec.canonical, device)
+        return shared_kernels.find_eager(
+            made, [layer.components() for layer in layers], specs
+        )
 
     def extra_repr(self) -> str:
         return f"activation={self.activation}"
@@ -171,6 +178,10 @@ def shared_linear(x: Tensor, layers: Sequence[NMLinear]) -> List[Tensor]:
 
     Returns [..., N] for each layer.
     """
+    kinds = {layer.activations for layer in layers}
+    if kinds != {SAME}:
+        is_one = len(kinds) == 1
+        return call_shared(x, layers) if is_one else [layer(x) for layer in layers]
     found = layers[0].eager_shared(x, layers, lambda: _find_shared(layers))
     if found is not None:
         return found
@@ -183,100 +194,9 @@ def shared_linear(x: Tensor, layers: Sequence[NMLinear]) -> List[Tensor]:
 
 
 def _find_shared(layers: Sequence[NMLinear]) -> Any:
-    from .shared_kernels import find_eager, find_shared
-
     weights = [layer.components() for layer in layers]
     specs = tuple(LinearSpec.parse(layer.spec) for layer in layers)
     biases = tuple(layer.bias is not None for layer in layers)
     canonical = tuple(spec.canonical for spec in specs)
-    made = find_shared(canonical, biases, weights[0][0].device)
-    return find_eager(made, weights, specs)
-
-
-class _Ready:
-    """In the place of a layer whose result for `x` is there."""
-
-    def __init__(self, layer: nn.Module, x: Tensor, result: Tensor) -> None:
-        self.layer, self.x, self.result = layer, x, result
-
-    def __call__(self, x: Tensor) -> Tensor:
-        return self.result if x is self.x else self.layer(x)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.__dict__["layer"], name)
-
-
-class SharedInput:
-    """A module whose layers `ready` have results already, for one call of its forward.
-
-    It stands for `self` there, so that a call changes nothing of the module: several
-    threads may run it, and graphs may be traced.
-    """
-
-    def __init__(self, module: nn.Module, ready: Dict[str, _Ready]) -> None:
-        self.__dict__["_module"] = module
-        self.__dict__.update(ready)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.__dict__["_module"], name)
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        setattr(self.__dict__["_module"], name, value)
-
-
-def _forward(
-    module: nn.Module, names: Sequence[str], parameter: str, *args: Any, **kwargs: Any
-) -> Any:
-    """Forward of a module, with the layers `names` applied to its first input."""
-    x = args[0] if args else kwargs[parameter]
-    layers = [getattr(module, name) for name in names]
-    forward = type(module).forward
-    if not all([is_plain(layer) for layer in layers]):
-        return forward(module, *args, **kwargs)
-    results = shared_linear(x, layers)
-    ready = {
-        name: _Ready(layer, x, result)
-        for name, layer, result in zip(names, layers, results)
-    }
-    return forward(SharedInput(module, ready), *args, **kwargs)
-
-
-def share_input_(
-    module: nn.Module, names: Sequence[str] = ("q_proj", "k_proj", "v_proj")
-) -> None:
-    """Makes one operator of layers that a module applies to its first input.
-
-    module:  such as an attention layer. Its class, its layers and its `state_dict` stay
-             what they are; only its `forward` is wrapped, and `del module.forward`
-             undoes that.
-    names:   of the layers. They run one after the other while one of them is dense, has
-             an activation or hooks; they may be replaced at any time.
-
-    Raises EncodingError when the module has no such layer, or has a `forward` of its
-    own already.
-    """
-    missing = [name for name in names if not isinstance(getattr(module, name, None),
-                                                        nn.Module)]  # fmt: skip
-    if missing:
-        raise EncodingError(
-            f"{type(module).__name__} has no layer {', '.join(missing)}: legal are "
-            "names of its linear layers"
-        )
-    if "forward" in module.__dict__:
-        raise EncodingError(
-            f"the {type(module).__name__} has a forward of its own: legal is that of "
-            "its class; remove what wraps it first"
-        )
-    parameters = list(inspect.signature(type(module).forward).parameters)
-    module.forward = functools.partial(  # type: ignore[method-assign]
-        _forward, module, tuple(names), parameters[1]
-    )
-
-
-def shared_names(module: nn.Module) -> Tuple[str, ...]:
-    """Names of the layers of which `share_input_` has made one operator; none of other
-    modules."""
-    forward = module.__dict__.get("forward")
-    if isinstance(forward, functools.partial) and forward.func is _forward:
-        return tuple(forward.args[1])
-    return ()
+    made = shared_kernels.find_shared(canonical, biases, weights[0][0].device)
+    return shared_kernels.find_eager(made, weights, specs)

@@ -22,10 +22,11 @@ import torch
 from torch import Tensor
 
 from ...encoding import EncodingError
-from .ops import LIBRARY, cast_weight, check_operands, is_cast, unpacked_linear
+from ..weight.shared_spec import parse_shared, shared_text
+from ..weight.spec import LinearSpec
+from ..weight.weight import LIBRARY
+from .ops import cast_weight, check_operands, is_cast, unpacked_linear
 from .shared_ops import register
-from .shared_spec import parse_shared, shared_text
-from .spec import LinearSpec
 
 _TAGS = (torch.Tag.pt2_compliant_tag,)
 LIBRARY.define(
@@ -64,18 +65,20 @@ def mlp_specs(text: str) -> Tuple[LinearSpec, LinearSpec, LinearSpec]:
     return (*gated_specs(specs[0].text), specs[1])
 
 
-def _check_gated(
+def check_gated(
     x: Tensor, gate: Parts, up: Parts, spec: str
 ) -> Tuple[LinearSpec, LinearSpec]:
+    """The specs of the operands of `gated_mlp`, which are checked."""
     specs = gated_specs(spec)
     check_operands(x, gate, None, specs[0])
     check_operands(x, up, None, specs[1])
     return specs
 
 
-def _check_mlp(
+def check_mlp(
     x: Tensor, gate: Parts, up: Parts, down: Parts, spec: str
 ) -> Tuple[LinearSpec, LinearSpec, LinearSpec]:
+    """The specs of the operands of `mlp`, which are checked."""
     specs = mlp_specs(spec)
     check_operands(x, gate, None, specs[0])
     check_operands(x, up, None, specs[1])
@@ -85,47 +88,35 @@ def _check_mlp(
 
 
 def _gated_reference(x: Tensor, gate: Parts, up: Parts, spec: str) -> Tensor:
-    first, second = _check_gated(x, gate, up, spec)
+    first, second = check_gated(x, gate, up, spec)
     return unpacked_linear(x, gate, None, first) * unpacked_linear(x, up, None, second)
 
 
 def _mlp_reference(x: Tensor, gate: Parts, up: Parts, down: Parts, spec: str) -> Tensor:
-    first, _, last = _check_mlp(x, gate, up, down, spec)
+    first, _, last = check_mlp(x, gate, up, down, spec)
     return unpacked_linear(_gated_reference(x, gate, up, first.text), down, None, last)
 
 
-def _gated_cuda(x: Tensor, gate: Parts, up: Parts, spec: str) -> Tensor:
-    from .shared_kernels import run_gated_mlp
-
-    return run_gated_mlp(x, gate, up, _check_gated(x, gate, up, spec))
-
-
-def _mlp_cuda(x: Tensor, gate: Parts, up: Parts, down: Parts, spec: str) -> Tensor:
-    from .shared_kernels import run_mlp
-
-    return run_mlp(x, (gate, up, down), _check_mlp(x, gate, up, down, spec))
-
-
 def _gated_fake(x: Tensor, gate: Parts, up: Parts, spec: str) -> Tensor:
-    first, _ = _check_gated(x, gate, up, spec)
+    first, _ = check_gated(x, gate, up, spec)
     return x.new_empty(x.shape[:-1] + (first.shape[0],))
 
 
 def _mlp_fake(x: Tensor, gate: Parts, up: Parts, down: Parts, spec: str) -> Tensor:
-    last = _check_mlp(x, gate, up, down, spec)[2]
+    last = check_mlp(x, gate, up, down, spec)[2]
     return x.new_empty(x.shape[:-1] + (last.shape[0],))
 
 
 def _gated_products(x: Tensor, gate: Parts, up: Parts, spec: str) -> Tensor:
     """By two calls of `nm_sparse::linear`."""
-    first, second = _check_gated(x, gate, up, spec)
+    first, second = check_gated(x, gate, up, spec)
     linear = torch.ops.nm_sparse.linear
     return linear(x, gate, None, first.text) * linear(x, up, None, second.text)
 
 
 def _mlp_products(x: Tensor, gate: Parts, up: Parts, down: Parts, spec: str) -> Tensor:
     """By three."""
-    first, _, last = _check_mlp(x, gate, up, down, spec)
+    first, _, last = check_mlp(x, gate, up, down, spec)
     inside = _gated_products(x, gate, up, first.text)
     return torch.ops.nm_sparse.linear(inside, down, None, last.text)
 
@@ -160,7 +151,7 @@ def _autocast(device: str) -> None:
     LIBRARY.impl("mlp", mlp, f"Autocast{device}")
 
 
-register("gated_mlp", _gated_reference, _gated_cuda, _gated_fake, _gated_products)
-register("mlp", _mlp_reference, _mlp_cuda, _mlp_fake, _mlp_products)
+register("gated_mlp", _gated_reference, _gated_fake, _gated_products)
+register("mlp", _mlp_reference, _mlp_fake, _mlp_products)
 _autocast("CPU")
 _autocast("CUDA")

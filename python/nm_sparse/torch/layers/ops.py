@@ -3,7 +3,7 @@
 
     nm_sparse::linear(Tensor x, Tensor[] weight, Tensor? bias, str spec) -> Tensor
 
-On CUDA it runs a compiled kernel (`kernels.py`). Elsewhere it unpacks the weight and
+On CUDA `kernels.py` runs a compiled kernel. Elsewhere it unpacks the weight and
 multiplies in torch, with sums in float32 for f16 and bf16: that is the reference.
 
 The gradient of x is multiplied by the weight unpacked from the same packed copy, and
@@ -29,11 +29,12 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ...encoding import EncodingError
-from .spec import DTYPE_NAMES, NARROW, LinearSpec
-from .storage import from_storage
-from .weight import PackedWeight, gather_rows, inverse, unpack_rows
+from ..weight.pack import gather_rows, inverse, perm_of, unpack_rows
+from ..weight.scales import packed_scale
+from ..weight.spec import DTYPE_NAMES, NARROW, LinearSpec
+from ..weight.storage import from_storage
+from ..weight.weight import LIBRARY, PackedWeight, components_of
 
-LIBRARY = torch.library.Library("nm_sparse", "FRAGMENT")
 LIBRARY.define(
     "linear(Tensor x, Tensor[] weight, Tensor? bias, str spec) -> Tensor",
     tags=(torch.Tag.pt2_compliant_tag,),
@@ -56,8 +57,9 @@ def packed_linear(
     Returns [..., N] in the type of x.
     """
     n, k = weight.shape
-    spec = LinearSpec(weight.encoding, (n, k), DTYPE_NAMES[weight.dtype], activation)
-    parts = list(weight.components.values())
+    own = (n, k), DTYPE_NAMES[weight.dtype], activation, weight.storage
+    spec = LinearSpec(weight.encoding, *own, elements=weight.element_type)
+    parts = components_of(weight)
     return torch.ops.nm_sparse.linear(x, parts, bias, spec.text)
 
 
@@ -65,6 +67,22 @@ def check_operands(
     x: Tensor, weight: Sequence[Tensor], bias: Optional[Tensor], s: LinearSpec
 ) -> None:
     """Raises EncodingError unless shapes, types and devices fit the spec."""
+    check_components(x, weight, s)
+    type_of_x, type_of_weight = x.dtype, s.torch_dtype
+    if type_of_x != type_of_weight and type_of_weight not in NARROW:
+        raise EncodingError(
+            f"x is {type_of_x} and the weight {type_of_weight}: legal is the same "
+            "type; convert one with .to(), or use torch.autocast"
+        )
+    if not type_of_x.is_floating_point or type_of_x in NARROW:
+        raise EncodingError(
+            f"x is {type_of_x}: legal are float types of 16 bits or more"
+        )
+    check_others(x, weight, bias, s, type_of_x)
+
+
+def check_components(x: Tensor, weight: Sequence[Tensor], s: LinearSpec) -> None:
+    """Raises EncodingError unless the components, and the shape of x, fit the spec."""
     n, k = s.shape
     if x.ndim < 1 or x.shape[-1] != k:
         raise EncodingError(
@@ -80,19 +98,21 @@ def check_operands(
         raise EncodingError(
             f"weight has components {found}: the spec says {', '.join(parts)}"
         )
-    type_of_x, type_of_weight = x.dtype, s.torch_dtype
-    if type_of_x != type_of_weight and type_of_weight not in NARROW:
+
+
+def check_others(
+    x: Tensor,
+    weight: Sequence[Tensor],
+    bias: Optional[Tensor],
+    s: LinearSpec,
+    dtype: torch.dtype,
+) -> None:
+    """Raises EncodingError unless the bias is of type `dtype` and fits the spec, and
+    all are on one device."""
+    n = s.shape[0]
+    if bias is not None and (bias.shape != (n,) or bias.dtype != dtype):
         raise EncodingError(
-            f"x is {type_of_x} and the weight {type_of_weight}: legal is the same "
-            "type; convert one with .to(), or use torch.autocast"
-        )
-    if not type_of_x.is_floating_point or type_of_x in NARROW:
-        raise EncodingError(
-            f"x is {type_of_x}: legal are float types of 16 bits or more"
-        )
-    if bias is not None and (bias.shape != (n,) or bias.dtype != type_of_x):
-        raise EncodingError(
-            f"bias is {list(bias.shape)} of {bias.dtype}: legal is [{n}] of {type_of_x}"
+            f"bias is {list(bias.shape)} of {bias.dtype}: legal is [{n}] of {dtype}"
         )
     device = x.device
     if any(part.device != device for part in weight):
@@ -125,15 +145,22 @@ def activate(y: Tensor, activation: str) -> Tensor:
     return F.gelu(y, approximate="tanh" if activation == "gelu_tanh" else "none")
 
 
+def unpacked_rows(weight: Sequence[Tensor], s: LinearSpec, wide: torch.dtype) -> Tensor:
+    """What a weight stands for, [K, N] of type `wide`, its outputs in packed order."""
+    rows = unpack_rows(from_storage(weight, s), s.encoding, s.shape).to(wide)
+    if s.elements is None:
+        return rows
+    return rows * packed_scale(weight, s).to(wide)
+
+
 def unpacked_linear(
     x: Tensor, weight: Sequence[Tensor], bias: Optional[Tensor], s: LinearSpec
 ) -> Tensor:
     """The reference: [..., N] by a dense product with the unpacked weight."""
     wide = accumulator(x)
-    dense = unpack_rows(from_storage(weight, s), s.encoding, s.shape).to(wide)
-    y = as_rows(x).to(wide) @ dense
+    y = as_rows(x).to(wide) @ unpacked_rows(weight, s, wide)
     if s.encoding.is_shuffled:
-        y = y.index_select(1, inverse(weight[-1]))
+        y = y.index_select(1, inverse(perm_of(weight, s.encoding)))
     if bias is not None:
         y = y + bias.to(wide)
     y = activate(y, s.activation).to(x.dtype)
@@ -148,16 +175,6 @@ def _linear_reference(
     return unpacked_linear(x, weight, bias, s)
 
 
-def _linear_cuda(
-    x: Tensor, weight: List[Tensor], bias: Optional[Tensor], spec: str
-) -> Tensor:
-    from .kernels import run_linear
-
-    s = LinearSpec.parse(spec)
-    check_operands(x, weight, bias, s)
-    return run_linear(x, weight, bias, s)
-
-
 def _linear_fake(
     x: Tensor, weight: List[Tensor], bias: Optional[Tensor], spec: str
 ) -> Tensor:
@@ -166,7 +183,13 @@ def _linear_fake(
     return x.new_empty(x.shape[:-1] + (s.shape[0],))
 
 
-def _refuse_training(weight: Sequence[Tensor], s: LinearSpec) -> None:
+def refuse_training(weight: Sequence[Tensor], s: LinearSpec) -> None:
+    if s.elements is not None and weight[0].requires_grad:
+        raise EncodingError(
+            f"values ask for gradients, and are {weight[0].dtype} with a scale: legal "
+            "for training are floats of 16 bits or more; call requires_grad_(False) of "
+            "the weight, or train it before it is quantized"
+        )
     if s.storage != "canonical" and weight[0].requires_grad:
         raise EncodingError(
             f"values ask for gradients, and storage is {s.storage!r}: legal for "
@@ -176,24 +199,23 @@ def _refuse_training(weight: Sequence[Tensor], s: LinearSpec) -> None:
 
 
 @functools.lru_cache(maxsize=4096)
-def _with(spec: str, **fields: str) -> str:
+def with_fields(spec: str, **fields: str) -> str:
     """The text of the spec with other fields."""
     return replace(LinearSpec.parse(spec), **fields).text
 
 
 def _save_for_backward(ctx: Any, inputs: Tuple[Any, ...], output: Tensor) -> None:
     x, weight, bias, spec = inputs
-    _refuse_training(weight, LinearSpec.parse(spec))
+    refuse_training(weight, LinearSpec.parse(spec))
     activation = LinearSpec.parse(spec).activation
-    is_recomputed = activation not in ("none", "relu")
-    # The operands in one row: x, then the components.
-    has_x = is_recomputed or ctx.needs_input_grad[1]
+    has_x, has_bias, has_result = saves(activation, ctx.needs_input_grad[1])
     ctx.spec, ctx.x_shape = spec, x.shape
     ctx.x_like, ctx.bias_type = x.new_empty(0), None if bias is None else bias.dtype
+    # The operands in one row: x, the bias, the result, then the components.
     ctx.save_for_backward(
         x if has_x else None,
-        bias if is_recomputed else None,
-        output if activation == "relu" else None,
+        bias if has_bias else None,
+        output if has_result else None,
         *weight,
     )
 
@@ -211,7 +233,13 @@ def _before_activation(
         return dy
     if y is not None:
         return torch.ops.aten.threshold_backward(dy, y, 0)
-    before = torch.ops.nm_sparse.linear(x, weight, bias, _with(spec, activation="none"))
+    plain = with_fields(spec, activation="none")
+    before = torch.ops.nm_sparse.linear(x, weight, bias, plain)
+    return through_activation(dy, before, activation)
+
+
+def through_activation(dy: Tensor, before: Tensor, activation: str) -> Tensor:
+    """The gradient of what a smooth activation is applied to, `before`."""
     if activation == "silu":  # written out, so that it has a derivative itself
         gate = torch.sigmoid(before)
         return dy * (gate * (1 + before * (1 - gate)))
@@ -219,23 +247,51 @@ def _before_activation(
     return torch.ops.aten.gelu_backward(dy, before, approximate=kind)
 
 
-def _linear_backward(ctx: Any, dy: Tensor) -> Tuple[Any, ...]:
-    x, bias, y, *weight = ctx.saved_tensors
-    s = LinearSpec.parse(ctx.spec)
-    needs_x, needs_weight, needs_bias, _ = ctx.needs_input_grad
-    wide = accumulator(ctx.x_like)
-    dz = _before_activation(dy, (x, bias, y), weight, ctx.spec)
-    dz = as_rows(dz).to(wide)
-    db = dz.sum(0).to(ctx.bias_type) if needs_bias else None
-    if s.encoding.is_shuffled:
-        dz = dz.index_select(1, weight[-1].to(torch.int64))
+def linear_gradients(
+    dy: Tensor,
+    saved: Tuple[Optional[Tensor], Optional[Tensor], Optional[Tensor]],
+    weight: Sequence[Tensor],
+    spec: str,
+    needs: Tuple[bool, bool, bool],
+    like: Tensor,
+) -> Tuple[Optional[Tensor], Optional[Tensor], Optional[Tensor]]:
+    """The gradients of x, [tokens, K], of the values, and of the bias, where they are
+    needed.
+
+    saved:   x, the bias, and the result, where `saves` says so.
+    weight:  the components.
+    like:    a tensor of the type and device of x.
+    """
+    s, wide = LinearSpec.parse(spec), accumulator(like)
+    dz = as_rows(_before_activation(dy, saved, list(weight), spec)).to(wide)
     dx, dvalues = None, None
-    if needs_x:
-        dense = unpack_rows(from_storage(weight, s), s.encoding, s.shape).to(wide)
-        dx = (dz @ dense.t()).to(dy.dtype).reshape(ctx.x_shape)
-    if needs_weight[0]:
-        rows = as_rows(x).to(wide).t() @ dz
+    db = dz.sum(0) if needs[2] else None
+    if s.encoding.is_shuffled:
+        dz = dz.index_select(1, perm_of(weight, s.encoding).to(torch.int64))
+    if needs[0]:
+        dx = (dz @ unpacked_rows(weight, s, wide).t()).to(dy.dtype)
+    if needs[1]:
+        rows = as_rows(saved[0]).to(wide).t() @ dz  # type: ignore[arg-type]
         dvalues = gather_rows(rows, weight, s.encoding).to(weight[0].dtype)
+    return dx, dvalues, db
+
+
+def saves(activation: str, needs_weight: bool) -> Tuple[bool, bool, bool]:
+    """Whether the backward pass needs x, the bias, and the result."""
+    is_recomputed = activation not in ("none", "relu")
+    return is_recomputed or needs_weight, is_recomputed, activation == "relu"
+
+
+def _linear_backward(ctx: Any, dy: Tensor) -> Tuple[Any, ...]:
+    tensors = ctx.saved_tensors  # once: recomputed ones are gone then
+    saved, weight = tensors[:3], tensors[3:]
+    needs_x, needs_weight, needs_bias, _ = ctx.needs_input_grad
+    needs = (needs_x, needs_weight[0], needs_bias)
+    dx, dvalues, db = linear_gradients(
+        dy, tuple(saved), weight, ctx.spec, needs, ctx.x_like
+    )
+    dx = None if dx is None else dx.reshape(ctx.x_shape)
+    db = None if db is None else db.to(ctx.bias_type)
     return dx, [dvalues] + [None] * (len(weight) - 1), db, None
 
 
@@ -253,14 +309,17 @@ def cast_weight(
     weight: Sequence[Tensor], s: LinearSpec, dtype: torch.dtype
 ) -> Tuple[List[Tensor], LinearSpec]:
     """A weight as `torch.autocast` to `dtype` makes it, and its spec."""
+    if s.elements is not None and s.torch_dtype != torch.float64:
+        text = with_fields(s.text, dtype=DTYPE_NAMES[dtype])
+        return list(weight), LinearSpec.parse(text)
     if not is_cast(weight[0]):
         return list(weight), s
     if torch.is_grad_enabled():
-        _refuse_training(weight, s)
+        refuse_training(weight, s)
     if dtype.itemsize != s.torch_dtype.itemsize:  # on which bitmaps depend
         weight, s = from_storage(weight, s), replace(s, storage="canonical")
     values = weight[0].to(dtype)
-    text = _with(s.text, dtype=DTYPE_NAMES[dtype])
+    text = with_fields(s.text, dtype=DTYPE_NAMES[dtype])
     return [values, *weight[1:]], LinearSpec.parse(text)
 
 
@@ -309,7 +368,6 @@ def _autocast(device: str) -> None:
 
 
 LIBRARY.impl("linear", _linear_reference, "CompositeExplicitAutograd")
-LIBRARY.impl("linear", _linear_cuda, "CUDA")
 torch.library.register_fake("nm_sparse::linear", _linear_fake, lib=LIBRARY)
 torch.library.register_autograd(
     "nm_sparse::linear",

@@ -9,7 +9,7 @@ many tokens as all of them ask for, they run on dense copies (`dense_copies.py`)
 from __future__ import annotations
 
 import functools
-from typing import List, Optional, Sequence, Tuple
+from typing import Any, List, Optional, Sequence, Tuple
 
 import torch
 from torch import Tensor
@@ -18,12 +18,14 @@ from ...bindings.library import LibraryNotFoundError
 from ...gated_mlp import gated_mlp_mlir
 from ...linear_shared import SharedLayer, linear_shared_mlir
 from ...runtime import program as compiler
+from ..weight.spec import LinearSpec
+from ..weight.stored_forms import STORED, StoredForm, aligned
+from ..weight.weight import LIBRARY
 from . import kernels
 from .dense_copies import run_dense
+from .mlp_ops import check_gated, check_mlp
 from .ops import as_rows
-from .shared_ops import Layer
-from .spec import LinearSpec
-from .stored_forms import StoredForm, aligned
+from .shared_ops import Layer, check_shared
 
 
 class SharedKernels:
@@ -33,6 +35,7 @@ class SharedKernels:
               that the results are written to.
     specs:    of the layers, in the order of the weights.
     outputs:  columns of each result.
+    dtype:    of results; that of x by default.
 
     Raises CompileError, and LibraryNotFoundError.
     """
@@ -44,7 +47,9 @@ class SharedKernels:
         outputs: Sequence[int],
         chip: str,
         gpu: Optional[str] = None,
+        dtype: Optional[torch.dtype] = None,
     ) -> None:
+        self.dtype = dtype
         self.program = compiler.compile(source, chip=chip, gpu=gpu)
         self.function = next(iter(self.program.functions.values()))
         self.outputs = list(outputs)
@@ -65,7 +70,8 @@ class SharedKernels:
         others:   what the function takes between weights and results.
         stream:   its address.
         """
-        outs = [x.new_empty((x.shape[0], size)) for size in self.outputs]
+        dtype = self.dtype or x.dtype
+        outs = [x.new_empty((x.shape[0], n), dtype=dtype) for n in self.outputs]
         whole = [compiler.PreparedWeight(tuple(parts), None) for parts in weights]
         # Kernels of shuffled weights do not write to the results: those take longer.
         results = self.function(x, *whole, *others, *outs, stream=stream)
@@ -78,7 +84,7 @@ def find_gated(spec: LinearSpec, device: torch.device) -> Optional[SharedKernels
     those of weights in canonical form, as for `find_kernels`."""
     n, k = spec.shape
     text = gated_mlp_mlir(k, n, spec.encoding.mlir(), spec.dtype, spec.activation)
-    return _make(text, (spec, spec), (n,), device)
+    return make_kernels(text, (spec, spec), (n,), device)
 
 
 @functools.lru_cache(maxsize=None)
@@ -91,7 +97,7 @@ def find_mlp(
     text = gated_mlp_mlir(
         k, n, encodings[0], gate.dtype, gate.activation, down=encodings[1], name="mlp"
     )
-    return _make(text, (gate, gate, down), (k,), device)
+    return make_kernels(text, (gate, gate, down), (k,), device)
 
 
 @functools.lru_cache(maxsize=None)
@@ -104,20 +110,22 @@ def find_shared(
         for spec, bias in zip(specs, biases)
     ]
     text = linear_shared_mlir(specs[0].shape[1], layers, specs[0].dtype)
-    return _make(text, specs, [spec.shape[0] for spec in specs], device)
+    return make_kernels(text, specs, [spec.shape[0] for spec in specs], device)
 
 
-def _make(
+def make_kernels(
     text: str,
     specs: Sequence[LinearSpec],
     outputs: Sequence[int],
     device: torch.device,
+    dtype: Optional[torch.dtype] = None,
 ) -> Optional[SharedKernels]:
+    """The kernels of a program; None, with a warning, without the library."""
     chip = kernels.chip_of(device)
     is_known = chip == compiler.DEFAULT_CHIP
     gpu = kernels.device_gpu_of(device) if is_known else None
     try:
-        return SharedKernels(text, specs, outputs, chip, gpu)
+        return SharedKernels(text, specs, outputs, chip, gpu, dtype)
     except LibraryNotFoundError as error:
         kernels._warn(str(error))
         return None
@@ -142,23 +150,29 @@ def _store(
 ) -> List[List[Tensor]]:
     """The weights as the kernels read them."""
     return [
-        kernels._stored.get(weight, form, spec.storage)
+        STORED.get(weight, form, spec.storage)
         for weight, form, spec in zip(weights, made.forms, specs)
     ]
 
 
-def _has_kernels(x: Tensor, specs: Sequence[LinearSpec]) -> bool:
+def has_kernels(x: Tensor, specs: Sequence[LinearSpec]) -> bool:
+    """Whether there are kernels for x and weights of these types."""
     types = {spec.torch_dtype for spec in specs}
     return types == {x.dtype} and x.dtype != torch.float64 and x.numel() > 0
 
 
-def _run(
+def run(
     made: SharedKernels,
     x: Tensor,
     weights: Sequence[Sequence[Tensor]],
     specs: Sequence[LinearSpec],
     others: Sequence[Tensor],
 ) -> List[Tensor]:
+    """The results [..., N] of a program for x [..., K], on the current stream.
+
+    weights:  the components in the forms of `specs`.
+    others:   what the function takes between weights and results.
+    """
     stored = _store(made, weights, specs)
     rows = aligned(as_rows(x.detach()).contiguous())
     flat = [aligned(one.detach().contiguous()) for one in others]
@@ -180,16 +194,16 @@ def run_gated_mlp(
     Returns [..., N] in x's type.
     """
     layers = [(gate, None, specs[0]), (up, None, specs[1])]
-    by_copies = run_dense(x, layers, kernels._stored, specs[0].activation)
+    by_copies = run_dense(x, layers, STORED, specs[0].activation)
     if by_copies is not None:
         return by_copies[0]
     made = None
-    if _has_kernels(x, specs):
+    if has_kernels(x, specs):
         made = find_gated(specs[0].canonical, x.device)
     if made is None:
         first = kernels.run_linear(x, gate, None, specs[0])
         return first * kernels.run_linear(x, up, None, specs[1])
-    return _run(made, x, [gate, up], specs, [])[0]
+    return run(made, x, [gate, up], specs, [])[0]
 
 
 def run_mlp(
@@ -206,16 +220,16 @@ def run_mlp(
     Returns [..., K] in x's type.
     """
     layers = [(weight, None, spec) for weight, spec in zip(weights, specs)]
-    by_copies = run_dense(x, layers, kernels._stored, specs[0].activation)
+    by_copies = run_dense(x, layers, STORED, specs[0].activation)
     if by_copies is not None:
         return by_copies[0]
     made = None
-    if _has_kernels(x, specs):
+    if has_kernels(x, specs):
         made = find_mlp(specs[0].canonical, specs[2].canonical, x.device)
     if made is None:
         inside = run_gated_mlp(x, weights[0], weights[1], specs[:2])
         return kernels.run_linear(inside, weights[2], None, specs[2])
-    return _run(made, x, weights, specs, [])[0]
+    return run(made, x, weights, specs, [])[0]
 
 
 def run_shared(x: Tensor, layers: Sequence[Layer]) -> List[Tensor]:
@@ -225,16 +239,35 @@ def run_shared(x: Tensor, layers: Sequence[Layer]) -> List[Tensor]:
 
     Returns [..., N] in x's type for each layer.
     """
-    by_copies = run_dense(x, layers, kernels._stored)
+    by_copies = run_dense(x, layers, STORED)
     if by_copies is not None:
         return by_copies
     specs = tuple(spec for _, _, spec in layers)
     biases = [bias for _, bias, _ in layers if bias is not None]
     made = None
-    if _has_kernels(x, specs):
+    if has_kernels(x, specs):
         has_bias = tuple(bias is not None for _, bias, _ in layers)
         canonical = tuple(spec.canonical for spec in specs)
         made = find_shared(canonical, has_bias, x.device)
     if made is None:
         return [kernels.run_linear(x, *layer) for layer in layers]
-    return _run(made, x, [weight for weight, _, _ in layers], specs, biases)
+    return run(made, x, [weight for weight, _, _ in layers], specs, biases)
+
+
+def _gated_cuda(x: Tensor, gate: List[Tensor], up: List[Tensor], spec: str) -> Tensor:
+    return run_gated_mlp(x, gate, up, check_gated(x, gate, up, spec))
+
+
+def _mlp_cuda(
+    x: Tensor, gate: List[Tensor], up: List[Tensor], down: List[Tensor], spec: str
+) -> Tensor:
+    return run_mlp(x, (gate, up, down), check_mlp(x, gate, up, down, spec))
+
+
+def _shared_cuda(x: Tensor, *operands: Any) -> List[Tensor]:
+    return run_shared(x, check_shared(x, *operands))
+
+
+LIBRARY.impl("gated_mlp", _gated_cuda, "CUDA")
+LIBRARY.impl("mlp", _mlp_cuda, "CUDA")
+LIBRARY.impl("linear_shared", _shared_cuda, "CUDA")

@@ -20,9 +20,10 @@ import torch
 from torch import Tensor
 
 from ...encoding import EncodingError
-from .ops import LIBRARY, cast_weight, check_operands, is_cast, unpacked_linear
-from .shared_spec import parse_shared, shared_text
-from .spec import LinearSpec
+from ..weight.shared_spec import parse_shared, shared_text
+from ..weight.spec import LinearSpec
+from ..weight.weight import LIBRARY
+from .ops import cast_weight, check_operands, is_cast, unpacked_linear
 
 LIBRARY.define(
     "linear_shared(Tensor x, Tensor[] weights, int[] counts, Tensor?[] biases, "
@@ -58,7 +59,8 @@ def split_layers(
     return layers
 
 
-def _check_shared(x: Tensor, *operands: Any) -> List[Layer]:
+def check_shared(x: Tensor, *operands: Any) -> List[Layer]:
+    """The operands of `linear_shared`, layer by layer, which are checked."""
     layers = split_layers(*operands)
     for weight, bias, spec in layers:
         check_operands(x, weight, bias, spec)
@@ -66,14 +68,8 @@ def _check_shared(x: Tensor, *operands: Any) -> List[Layer]:
 
 
 def _shared_reference(x: Tensor, *operands: Any) -> List[Tensor]:
-    layers = _check_shared(x, *operands)
+    layers = check_shared(x, *operands)
     return [unpacked_linear(x, *layer) for layer in layers]
-
-
-def _shared_cuda(x: Tensor, *operands: Any) -> List[Tensor]:
-    from .shared_kernels import run_shared
-
-    return run_shared(x, _check_shared(x, *operands))
 
 
 def _shared_fake(
@@ -83,14 +79,14 @@ def _shared_fake(
     biases: List[Optional[Tensor]],
     spec: str,
 ) -> List[Tensor]:
-    layers = _check_shared(x, weights, counts, biases, spec)
+    layers = check_shared(x, weights, counts, biases, spec)
     lead = x.shape[:-1]
     return [x.new_empty(lead + (one.shape[0],)) for _, _, one in layers]
 
 
 def _shared_products(x: Tensor, *operands: Any) -> List[Tensor]:
     """By calls of `nm_sparse::linear`."""
-    layers = _check_shared(x, *operands)
+    layers = check_shared(x, *operands)
     return [torch.ops.nm_sparse.linear(x, w, b, s.text) for w, b, s in layers]
 
 
@@ -103,12 +99,11 @@ def _needs_gradients(operands: Sequence[Any]) -> bool:
 
 
 def register(
-    name: str, reference: Callable, cuda: Callable, fake: Callable, products: Callable
+    name: str, reference: Callable, fake: Callable, products: Callable
 ) -> None:
-    """Gives an operator of `LIBRARY` what computes it.
+    """Gives an operator of `LIBRARY` what computes it, but on a GPU.
 
     reference:  anywhere.
-    cuda:       on a GPU.
     fake:       shapes and types of the results.
     products:   the same, made of operators that have gradients.
     """
@@ -121,7 +116,6 @@ def register(
             return operator(*operands)
 
     LIBRARY.impl(name, reference, "CompositeExplicitAutograd")
-    LIBRARY.impl(name, cuda, "CUDA")
     LIBRARY.impl(name, autograd, "Autograd")
     torch.library.register_fake(f"nm_sparse::{name}", fake, lib=LIBRARY)
 
@@ -148,8 +142,6 @@ def _autocast(device: str) -> None:
     LIBRARY.impl("linear_shared", shared, f"Autocast{device}")
 
 
-register(
-    "linear_shared", _shared_reference, _shared_cuda, _shared_fake, _shared_products
-)
+register("linear_shared", _shared_reference, _shared_fake, _shared_products)
 _autocast("CPU")
 _autocast("CUDA")

@@ -13,6 +13,7 @@ from typing import (
     Callable,
     Dict,
     Iterable,
+    List,
     Optional,
     Sequence,
     Tuple,
@@ -24,17 +25,25 @@ from torch import Tensor, nn
 
 from ...compiler import CompileError
 from ...encoding import Encoding, EncodingError
-from ..layers.spec import dtype_name
-from ..prune.calibration import Calibration, Source
+from ...predict import compile_advice
+from ..layers.conv2d import patches_note
+from ..layers.convertible import matrix_of, matrix_shape
+from ..layers.scaled_linear import SAME
+from ..prune.calibration import Calibration, Group, Source
+from ..prune.choices import Filter, unfit
 from ..prune.layer import PruneConfig, as_config
 from ..prune.least_squares import fit
 from ..prune.masks import pattern_mask
 from ..prune.pack import pack_
 from ..prune.permute import output_order
+from ..prune.plan import Plan, find_groups, plan_layers
 from ..prune.report import PruneReport
+from ..prune.rounding import round_fitted, round_weight
+from ..prune.runs import Runs
 from ..prune.scores import element_scores
-from ..prune.sequential import Filter, Runs, plan_layers, prune_
+from ..prune.sequential import prune_
 from ..prune.statistics import Statistics
+from ..weight.spec import dtype_name, elements_of
 from .layer_advice import Advice, LayerAdvice, Option
 
 # (shape [N, K], type as in MLIR, encoding, tokens, chip) -> (tokens, dense time, sparse
@@ -79,8 +88,8 @@ def advise(
     chip:         for which times are predicted, such as "sm_90a".
     dtype:        element type in which the model is to run, as in MLIR; by default that
                   of its weights.
-    filter_fn:    filter_fn(module, name): which layers are looked at; by default those
-                  whose weight no other module has.
+    filter_fn:    filter_fn(module, name): which layers are looked at; by default all
+                  that `prune_` prunes.
     fit_rows:     outputs of each layer whose errors are computed, drawn at random but
                   alike for all patterns.
     progress:     whether stderr shows how far things are.
@@ -96,15 +105,26 @@ def advise(
     configs = [as_config(pattern) for pattern in patterns]
     if not configs:
         raise EncodingError("patterns are none: legal is at least one")
-    names = list(plan_layers(model, configs[0], filter_fn))
-    predict = _Predict(predictor or _library(), counts, chip)
-    advice = Advice(counts)
-    for name in names:
-        advice.layers.append(_times(name, model, configs, predict, dtype))
+    plan = plan_layers(model, configs[0], filter_fn, must_fit=False)
+    _drop_useless(model, plan, configs)
+    groups: List[Group] = []
     if calibration is not None:
         if not isinstance(calibration, Calibration):
             calibration = Calibration(calibration, progress=progress)
-        _add_errors(model, advice, configs, calibration, fit_rows)
+        groups = find_groups(model, plan, calibration)
+    predict = _Predict(predictor or compile_advice, counts, chip)
+    advice = Advice(counts, left_dense=plan.left_dense)
+    for name in plan.layers:
+        advice.layers.append(_times(name, model, configs, predict, dtype))
+    if calibration is not None:
+        runs = Runs(model, calibration, list(plan.layers))
+        with calibration.bar(len(plan.layers), "comparing patterns") as bar:
+            for group in groups:
+                seen = runs.collect(group)
+                for name in group.names:
+                    bar.set_postfix_str(name)
+                    _add_errors(model, advice[name], configs, seen, fit_rows)
+                    bar.update()
     return advice
 
 
@@ -164,26 +184,22 @@ def sparsify_within_(
     # Batches that can be gone through once are needed twice.
     if not isinstance(calibration, Calibration):
         calibration = Calibration(calibration, progress=progress)
-    configs = {as_config(one).pattern: as_config(one) for one in candidates}
     advice = choose(
         model, candidates, budget, calibration=calibration, progress=progress, **more
     )
-    plan = {name: e for name, e in advice.patterns.items() if e is not None}
-    if not plan:
+    chosen = {
+        escape(layer.name): layer.chosen.config
+        for layer in advice.layers
+        if layer.chosen is not None
+    }
+    if not chosen:
         return advice, PruneReport()
-    chosen = {escape(name): configs[e] for name, e in plan.items()}
     report = prune_(
         model, chosen, calibration, filter_fn=more.get("filter_fn"), progress=progress
     )
     if pack:
         pack_(model, report)
     return advice, report
-
-
-def _library() -> Predictor:
-    from ...predict import compile_advice
-
-    return compile_advice
 
 
 class _Predict:
@@ -213,6 +229,17 @@ class _Predict:
         return self.known[key]
 
 
+def _drop_useless(model: nn.Module, plan: Plan, configs: Sequence[PruneConfig]) -> None:
+    """Leaves layers dense for which no pattern is of any use."""
+    for name in list(plan.layers):
+        layer: Any = model.get_submodule(name)
+        reasons = [unfit(layer, config) for config in configs]
+        if all(reasons):
+            del plan.layers[name]
+            plan.left_dense[name] = reasons[0]
+    plan.check()
+
+
 def _times(
     name: str,
     model: nn.Module,
@@ -220,44 +247,35 @@ def _times(
     predict: _Predict,
     dtype: Optional[str],
 ) -> LayerAdvice:
-    weight = model.get_submodule(name).weight
-    shape = (weight.shape[0], weight.shape[1])
+    linear: Any = model.get_submodule(name)
+    weight, shape = linear.weight, matrix_shape(linear)
     layer = LayerAdvice(name, shape)
     for config in configs:
         kind = dtype or dtype_name(weight.dtype)
         dense, sparse, reason = predict(shape, kind, config.pattern)
+        if config.activations != SAME:  # beside the dense layer as it is
+            elements = str(elements_of(config.weights))
+            _, sparse, reason = predict(shape, elements, config.pattern)
         layer.dense = layer.dense or dense
-        layer.options.append(Option(config.pattern, sparse, reason=reason))
+        useless = unfit(linear, config) or patches_note(linear, config.pattern)
+        sparse, reason = ({}, useless) if useless else (sparse, reason)
+        layer.options.append(
+            Option(config.pattern, sparse, reason=reason, config=config)
+        )
     return layer
 
 
 def _add_errors(
     model: nn.Module,
-    advice: Advice,
+    layer: LayerAdvice,
     configs: Sequence[PruneConfig],
-    calibration: Calibration,
+    seen: Statistics,
     fit_rows: int,
 ) -> None:
-    names = [layer.name for layer in advice.layers]
-    groups = calibration.groups(model, names)
-    ran = {name for group in groups for name in group.names}
-    idle = [name for name in names if name not in ran]
-    if idle:
-        raise EncodingError(
-            f"calibration never runs {idle[0]}: legal are layers that have inputs; add "
-            "data that reaches it, or leave it out by filter_fn"
-        )
-    runs = Runs(model, calibration)
-    with calibration.bar(len(names), "comparing patterns") as bar:
-        for group in groups:
-            seen = runs.collect(group)
-            for name in group.names:
-                bar.set_postfix_str(name)
-                advice[name].seen = seen.tokens
-                weight = model.get_submodule(name).weight.detach()
-                for option, config in zip(advice[name].options, configs):
-                    option.error = output_error(weight, config, seen, fit_rows)
-                bar.update()
+    weight = matrix_of(model.get_submodule(layer.name))
+    layer.seen = seen.tokens
+    for option, config in zip(layer.options, configs):
+        option.error = output_error(weight, config, seen, fit_rows)
 
 
 def output_error(
@@ -278,10 +296,16 @@ def output_error(
     draw = torch.Generator().manual_seed(0)
     rows = torch.randperm(len(weight), generator=draw)[:fit_rows].to(weight.device)
     old, kept = weight[rows], mask[rows]
+    own = old, kept, statistics.gram
     if config.fit:
-        new = fit(old, kept, statistics.gram, damping=config.damping).weight
+        new = fit(*own, damping=config.damping).weight
+        if config.weights is not None:
+            how = dict(elements=config.weights, scales=config.scales)
+            new = round_fitted(new, *own, damping=config.damping, **how).weight
     else:
         new = old * kept
+        if config.weights is not None:
+            new = round_weight(new, config.weights, config.scales).weight
     energy = float(statistics.output_energy(old))
     ratio = float(statistics.output_error(old, new)) / energy if energy > 0 else 0.0
     return ratio**0.5

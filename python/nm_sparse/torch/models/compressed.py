@@ -8,19 +8,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Tuple, Union
+from pathlib import Path
+from typing import Iterator, List, Sequence, Tuple, Union
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ...files.checkpoint import COMPANIONS, SCALES, Checkpoint
-from ...files.conversion import Conversion, Item, bar, contents, convert_checkpoint
-from ...files.packed_file import read_packed
-from ...files.tensor_file import CheckpointError, PathLike
+from ...files.checkpoint import Checkpoint
+from ...files.contents import Item, bar, contents
+from ...files.convert import conversion
+from ...files.convert.conversion import Conversion
+from ...files.scales import check_layouts, check_readable
+from ...files.tensor_file import FILE_TYPES, CheckpointError, PathLike
 from ...packing import two_four
-from ..layers.linear import NMLinear
-from ..layers.weight import PackedWeight
+from ..pretrained.convert import find_structure
+from ..pretrained.marking import mark_pretrained
+from ..weight.weight import PackedWeight
+from .load_target import Target
+from .meta_buffers import fill_buffers, unknown_buffers
 
 __all__ = [
     "Conversion",
@@ -47,20 +53,21 @@ def load_compressed(
     path:      a `.safetensors` file, an index of several, or the folder of a model.
     progress:  whether a bar is shown.
 
-    Weights that are 2:4 along their inputs, and those that are packed already, come as
-    `PackedWeight`, all other tensors as they are; of a weight in parts only the weight.
+    Weights come as they are stored, those of marlin-24 as f16; scales are other
+    tensors. Weights that are 2:4 along their inputs, and those that are packed already,
+    come as `PackedWeight`, all else as it is; of a weight in parts only the weight.
 
     Raises CheckpointError, which names file and tensor, and OSError.
     """
     checkpoint = Checkpoint(path)
+    check_layouts(checkpoint)
     for item in bar(contents(checkpoint), "tensors", progress):
         yield item.name, _read(checkpoint, item)
 
 
 def _read(checkpoint: Checkpoint, item: Item) -> Union[PackedWeight, Tensor]:
     if item.kind == "packed":
-        packed = read_packed(item.file.path, item.name)[item.name]
-        return PackedWeight.from_packed(packed)
+        return PackedWeight.from_packed(checkpoint.read_packed(item.name))
     if item.kind == "weight":
         dense, dtype = (
             checkpoint.dense(item.name),
@@ -68,8 +75,7 @@ def _read(checkpoint: Checkpoint, item: Item) -> Union[PackedWeight, Tensor]:
         )
         if two_four.check(dense, dtype).is_24:
             return PackedWeight.from_packed(two_four.pack(dense, dtype))
-        stored = item.file.tensors[item.parts[0]].dtype
-        return _as_tensor(dense, stored)
+        return _as_tensor(dense, FILE_TYPES[dtype])
     name = item.parts[0]
     return _as_tensor(checkpoint.tensor(name), item.file.tensors[name].dtype)
 
@@ -109,175 +115,70 @@ def load_into(
 ) -> LoadReport:
     """Loads a checkpoint into a model, one tensor at a time.
 
-    model:   a dense one, on any device, also on meta. A linear layer whose weight is
-             2:4 or packed becomes an `NMLinear` of the type that it had; the layer must
-             be a plain nn.Linear that shares its weight with none. Other tensors are
-             copied, and become tensors of the CPU where the model is on meta.
-    path:    as for `load_compressed`. A weight with a scale for all of it or for each
-             output (`NAME_scale`) is multiplied by it.
+    model:   a dense one or one with packed layers, on any device, also on meta. A
+             linear layer whose weight is 2:4 or packed becomes an `NMLinear` of the
+             type that it had; a dense layer must be a plain nn.Linear that shares its
+             weight with none. Other tensors are copied, and become tensors of the CPU
+             where the model is on meta. There, models of transformers compute buffers
+             that are in no checkpoint; other models must not have any.
+    path:    as for `load_compressed`; also of `save_pretrained` of a model with packed
+             layers. A weight with a scale for all of it or for each output
+             (`NAME_scale`) is multiplied by it.
     strict:  whether missing and unexpected tensors are an error. Scales and zero points
              of activations are neither.
 
     Returns which tensors were loaded. Raises CheckpointError, which names the tensor,
-    for shapes that do not fit, and where `strict` asks for it; the model may then have
-    been changed in part.
+    for layouts, scales and shapes that do not fit, and where `strict` asks for it. The
+    model is as it was then; but not where a tensor turns out to be damaged.
     """
     checkpoint = Checkpoint(path)
-    target = _Target(model, checkpoint)
-    for item in bar(contents(checkpoint), "tensors", progress):
-        if target.has(item.name) or not item.name.endswith(COMPANIONS):
-            target.load(item.name, _read(checkpoint, item))
-    report = target.report()
-    for kind in ("missing", "unexpected"):
-        names: Tuple[str, ...] = getattr(report, kind)
-        if strict and names:
-            more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-            raise CheckpointError(
-                f"{path}: {kind} are {', '.join(names[:_SHOWN])}{more}: legal is the "
-                "checkpoint of this model; strict=False allows it"
-            )
-    return report
+    check_readable(checkpoint)
+    target = Target(model, checkpoint)
+    todo = target.plan(contents(checkpoint))
+    target.missing += unknown_buffers(model)
+    if strict:
+        _refuse(path, "missing", target.missing)
+        _refuse(path, "unexpected", target.unexpected)
+    for item, name in bar(todo, "tensors", progress):
+        target.load(item, name, _read(checkpoint, item))
+    fill_buffers(model)
+    mark_pretrained(model)
+    found = target.packed, target.dense, target.missing, target.unexpected
+    return LoadReport(*map(tuple, found))
 
 
-class _Target:
-    """A model that is being loaded."""
-
-    def __init__(self, model: nn.Module, checkpoint: Checkpoint) -> None:
-        self.model, self.checkpoint = model, checkpoint
-        files = checkpoint.files.values()
-        self.tensors = {name: file for file in files for name in file.tensors}
-        self.packed: List[str] = []
-        self.dense: List[str] = []
-        self.unexpected: List[str] = []
-        # Where each module is, and which names each parameter has.
-        self.places: Dict[nn.Module, List[Tuple[nn.Module, str]]] = {}
-        self.names: Dict[int, List[str]] = {}
-        for name, module in model.named_modules(remove_duplicate=False):
-            parent, _, attribute = name.rpartition(".")
-            if attribute:
-                place = (model.get_submodule(parent), attribute)
-                self.places.setdefault(module, []).append(place)
-        for name, tensor in model.named_parameters(remove_duplicate=False):
-            self.names.setdefault(id(tensor), []).append(name)
-        self.tied = {name: all_ for all_ in self.names.values() for name in all_}
-        self.wanted = list(model.state_dict())
-        self.loaded: set = set()
-
-    def has(self, name: str) -> bool:
-        return self._find(name)[1] is not None
-
-    def _find(self, name: str) -> Tuple[Optional[nn.Module], Optional[Tensor]]:
-        """The module that has a parameter or buffer, and that."""
-        prefix, _, attribute = name.rpartition(".")
-        try:
-            module = self.model.get_submodule(prefix)
-        except AttributeError:
-            return None, None
-        return module, _tensor_of(module, attribute)
-
-    def load(self, name: str, value: Union[PackedWeight, Tensor]) -> None:
-        prefix, _, attribute = name.rpartition(".")
-        module, old = self._find(name)
-        if module is None or old is None:
-            self.unexpected.append(name)
-            return
-        if tuple(old.shape) != tuple(value.shape):
-            raise CheckpointError(
-                f"{self.checkpoint.path}: {name!r} has shape {list(value.shape)}: the "
-                f"model has {list(old.shape)}"
-            )
-        scale = self._scale(name, value)
-        names = self.tied.get(name, [name])
-        self.loaded.update(names)
-        if isinstance(value, PackedWeight):
-            if type(module) is nn.Linear and attribute == "weight" and len(names) == 1:
-                self._replace(prefix, module, _scaled(value, scale, old))
-                return
-            value = value.to_dense()
-        if scale is not None:
-            value = value.float() * scale.reshape(-1, *[1] * (value.ndim - 1))
-        self._set(names, old, value)
-        self.dense.append(name)
-
-    def _scale(self, name: str, value: Any) -> Optional[Tensor]:
-        """By which a weight is to be multiplied, [N] or [1] in float32."""
-        found = [key for key in (name + ending for ending in SCALES)
-                 if key in self.tensors]  # fmt: skip
-        if not found:
-            return None
-        key, file = found[0], self.tensors[found[0]]
-        scale = _as_tensor(file.read(key), file.tensors[key].dtype).float()
-        outputs = scale.numel() == scale.shape[:1].numel() == value.shape[0]
-        if scale.numel() != 1 and not outputs:
-            raise CheckpointError(
-                f"{file.path}: tensor {key!r} has shape {list(scale.shape)}: legal is "
-                f"one number, or one for each of {value.shape[0]} outputs"
-            )
-        zero = f"{name}_zero_point"
-        if zero in self.tensors and np.any(self.tensors[zero].read(zero)):
-            raise CheckpointError(
-                f"{self.tensors[zero].path}: tensor {zero!r} is not zero: legal are "
-                "weights whose zeros are zero"
-            )
-        return scale.flatten()
-
-    def _replace(self, name: str, module: nn.Linear, weight: PackedWeight) -> None:
-        bias = module.bias
-        layer = NMLinear.from_packed(weight, None if bias is None else bias.detach())
-        layer.train(module.training)
-        if not module.weight.requires_grad:
-            layer.values.requires_grad_(False)
-        if bias is not None and layer.bias is not None:
-            layer.bias.requires_grad_(bias.requires_grad)
-        for parent, attribute in self.places.pop(module):
-            setattr(parent, attribute, layer)
-        self.places[layer] = []
-        self.packed.append(name)
-
-    def _set(self, names: List[str], old: Tensor, value: Tensor) -> None:
-        """Copies a value; where the model has none, makes tensors of it."""
-        with torch.no_grad():
-            if not old.is_meta:
-                old.copy_(value)
-                return
-            new: Tensor = value.to(old.dtype)
-            if isinstance(old, nn.Parameter):
-                new = nn.Parameter(new, old.requires_grad)
-            for name in names:
-                prefix, _, attribute = name.rpartition(".")
-                module = self.model.get_submodule(prefix)
-                table: Mapping = module._parameters
-                table = table if attribute in table else module._buffers
-                table[attribute] = new  # type: ignore[index]
-
-    def report(self) -> LoadReport:
-        missing = [name for name in self.wanted if name not in self.loaded]
-        found = (self.packed, self.dense, missing, self.unexpected)
-        return LoadReport(*map(tuple, found))
+def _refuse(path: PathLike, kind: str, names: List[str]) -> None:
+    if names:
+        more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+        raise CheckpointError(
+            f"{path}: {kind} are {', '.join(names[:_SHOWN])}{more}: legal is the "
+            "checkpoint of this model; strict=False allows it"
+        )
 
 
-def _tensor_of(module: nn.Module, attribute: str) -> Optional[Tensor]:
-    if attribute in module._parameters:
-        return module._parameters[attribute]
-    if attribute in module._non_persistent_buffers_set:
-        return None
-    return module._buffers.get(attribute)
+def convert_checkpoint(
+    source: PathLike,
+    target: PathLike,
+    progress: bool = True,
+    weights: Sequence[str] = ("*",),
+) -> Conversion:
+    """Writes a checkpoint whose 2:4 weights are packed, without changing an element.
 
+    source:    a `.safetensors` file, an index of several, or the folder of a model, in
+               one of the layouts of docs/Checkpoints.md.
+    target:    of one file, a `.safetensors` file; else a folder, which must not be
+               there or be empty. It gets its name when it is whole.
+    progress:  whether a bar is shown.
+    weights:   patterns (`fnmatch`) of the names of the weights to pack where they are
+               2:4.
 
-def _scaled(
-    weight: PackedWeight, scale: Optional[Tensor], like: Tensor
-) -> PackedWeight:
-    """The weight in the type of the layer, and on its device."""
-    if scale is not None:
-        values = weight.components["values"].float()
-        if scale.numel() > 1:
-            if weight.encoding.is_shuffled:
-                scale = scale[weight.components["perm"].long()]
-            # The last panel may have outputs that the weight has not.
-            factor = values.new_ones(values.shape[1])
-            factor[: len(scale)] = scale
-            scale = factor
-        parts = {**weight.components, "values": values * scale}
-        weight = PackedWeight(parts, weight.encoding, weight.shape)
-    device = "cpu" if like.is_meta else like.device
-    return weight.to(device=device, dtype=like.dtype)
+    A folder is one that `from_pretrained` loads, as that of `convert_pretrained`, so
+    weights with scales become numbers of the model's type. A file has weights of 8 bits
+    as they are, beside their scales. `load_into` reads both.
+
+    Raises CheckpointError, which names file and tensor, before anything is written, and
+    OSError.
+    """
+    is_file = Path(target).suffix == ".safetensors"
+    structure = None if is_file else find_structure(Checkpoint(source))
+    return conversion.convert_checkpoint(source, target, progress, weights, structure)

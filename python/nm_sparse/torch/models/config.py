@@ -3,21 +3,21 @@
 
 from __future__ import annotations
 
-import fnmatch
 from dataclasses import dataclass
-from typing import Callable, Dict, Mapping, Optional, Tuple, Union
+from typing import Any, Callable, Dict, Mapping, Optional, Tuple, Union
 
 import torch
 from torch import Tensor
 
 from ...encoding import Encoding, EncodingError
-from ..layers.spec import linear_encoding
+from ..layers.scaled_linear import SAME, check_quantization
+from ..prune.choices import Patterns
+from ..prune.obstacles import LAYER_DTYPES
+from ..weight.spec import linear_encoding
 
 # "magnitude"; or non-negative importances [N, K] of each layer, by its name; or a
 # function of a weight that returns them.
 ModelScore = Union[str, Mapping[str, Tensor], Callable[[Tensor], Tensor]]
-# Types of layers; 8-bit weights need scales, which these layers do not have.
-LAYER_DTYPES = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,11 @@ class NMSparseConfig:
                   some of `tokens`, but not for all, is to multiply as many tokens on a
                   GPU by a dense copy of its weight (`NMLinear.dense_from`): as fast as
                   dense, for the memory of both. With `keep_slower` there are none.
+    weights:      "e4m3" or "int8": what is kept is rounded to elements of 8 bits with
+                  scales (`PackedWeight.quantize`); None: it is not.
+    activations:  "same", or as `weights`: inputs of layers are rounded to such
+                  elements, too, each token with a scale of its own (`NMLinear`).
+    scales:       of weights: "output", one for each, or "tensor", one for all.
 
     Raises EncodingError when a field is none of these.
     """
@@ -49,6 +54,9 @@ class NMSparseConfig:
     keep_slower: bool = False
     tokens: Tuple[int, ...] = (1, 16, 512, 2048)
     dense_copies: bool = True
+    weights: Optional[str] = None
+    activations: str = SAME
+    scales: str = "output"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "encoding", linear_encoding(self.encoding))
@@ -63,6 +71,7 @@ class NMSparseConfig:
             )
         if not all(isinstance(count, int) and count > 0 for count in self.tokens):
             raise EncodingError(f"tokens are {self.tokens}: legal are positive numbers")
+        check_quantization(self.weights, self.activations, self.scales)
         if not isinstance(self.dense_copies, bool):
             raise EncodingError(
                 f"dense_copies is {self.dense_copies!r}: legal is True or False; from "
@@ -70,51 +79,55 @@ class NMSparseConfig:
             )
 
     @property
+    def pattern(self) -> Encoding:
+        """The encoding, with dim = 1."""
+        return linear_encoding(self.encoding)
+
+    @property
+    def keep_larger(self) -> bool:
+        """Whether a layer becomes sparse, too, that takes no less memory then."""
+        return self.keep_slower
+
+    @property
+    def has_copies(self) -> bool:
+        """Whether a layer may have a dense copy."""
+        return self.dense_copies and not self.keep_slower
+
+    @property
     def text(self) -> str:
         """The encoding, as short as it can be written."""
-        return str(linear_encoding(self.encoding)).replace(", dim = 1", "")
+        return str(self.pattern).replace(", dim = 1", "")
 
 
-Configs = Union[NMSparseConfig, Mapping[str, Optional[NMSparseConfig]]]
+# For all layers, or by patterns of their names.
+Config = Union[NMSparseConfig, Encoding, str]
+Configs = Union[Config, Mapping[str, Optional[Config]]]
 
 
-class Patterns:
-    """Configs by the names of layers. The first pattern that matches a name decides,
-    so that exceptions come first: {"lm_head": None, "*.mlp.*": a, "*": b}.
+def as_patterns(configs: Any) -> Patterns:
+    """The configs by patterns of names; one alone is for all layers.
 
-    Patterns are those of `fnmatch`, case-sensitive; None leaves the layer dense.
+    Raises EncodingError for a text that is no encoding, and TypeError for what is no
+    config.
     """
+    if not isinstance(configs, Mapping):
+        return Patterns({"*": _as_config(configs, "config")})
+    found: Dict[str, Optional[NMSparseConfig]] = {}
+    for pattern, config in configs.items():
+        if not isinstance(pattern, str):
+            raise TypeError(f"pattern is {pattern!r}: legal is a str")
+        is_dense = config is None
+        found[pattern] = None if is_dense else _as_config(config, f"{pattern!r}")
+    return Patterns(found)
 
-    def __init__(self, configs: Configs) -> None:
-        if isinstance(configs, NMSparseConfig):
-            configs = {"*": configs}
-        if not isinstance(configs, Mapping):
-            raise TypeError(
-                f"config is a {type(configs).__name__}: legal is an NMSparseConfig, or "
-                "a dict from name patterns to NMSparseConfig or None"
-            )
-        for pattern, config in configs.items():
-            if not isinstance(pattern, str):
-                raise TypeError(f"pattern is {pattern!r}: legal is a str")
-            if config is not None and not isinstance(config, NMSparseConfig):
-                raise TypeError(
-                    f"config of {pattern!r} is a {type(config).__name__}: legal is an "
-                    "NMSparseConfig or None"
-                )
-        self._configs: Dict[str, Optional[NMSparseConfig]] = dict(configs)
-        self.unused = list(self._configs)
 
-    def find(self, name: str) -> Tuple[Optional[str], Optional[NMSparseConfig]]:
-        """The pattern that decides about a name, and its config; (None, None) when no
-        pattern matches."""
-        for pattern, config in self._configs.items():
-            if fnmatch.fnmatchcase(name, pattern):
-                if pattern in self.unused:
-                    self.unused.remove(pattern)
-                return pattern, config
-        return None, None
-
-    def has_copies(self, name: str) -> bool:
-        """Whether a layer may have a dense copy."""
-        _, config = self.find(name)
-        return config is not None and config.dense_copies and not config.keep_slower
+def _as_config(config: Any, what: str) -> NMSparseConfig:
+    if isinstance(config, (str, Encoding)):
+        return NMSparseConfig(config)
+    if not isinstance(config, NMSparseConfig):
+        raise TypeError(
+            f"{what} is a {type(config).__name__}: legal is an NMSparseConfig, the "
+            'text of an encoding such as "2:4", or a dict from patterns of names to '
+            "these or None"
+        )
+    return config

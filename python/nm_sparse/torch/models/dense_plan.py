@@ -4,6 +4,7 @@ weights (`dense_copies.py`), by predicted times of both."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import (
     Any,
     Callable,
@@ -11,6 +12,7 @@ from typing import (
     Dict,
     Iterable,
     List,
+    Mapping,
     Optional,
     Sequence,
     Tuple,
@@ -22,8 +24,10 @@ from ...compiler import CompileError
 from ...encoding import EncodingError
 from ..layers.kernels import chip_of
 from ..layers.linear import NMLinear
-from ..layers.spec import LinearSpec
+from ..layers.scaled_linear import SAME
+from ..weight.spec import LinearSpec
 from .kernel_storage import find_uses
+from .report import Prediction, Row
 
 # (shape [N, K], type as in MLIR, encoding, tokens, chip) -> (tokens, dense time,
 # sparse time) in microseconds for each number of tokens.
@@ -74,7 +78,8 @@ class Times:
         device, chip = layer.values.device, self.chip
         if chip is None and device.type == "cuda":
             chip = chip_of(device)
-        dtype = self.dtype or spec.dtype
+        has_elements = layer.activations != SAME
+        dtype = self.dtype or (spec.elements if has_elements else spec.dtype)
         key = (spec.shape, dtype, spec.encoding, chip)
         if key not in self._known:
             found = self.predictor(spec.shape, dtype, spec.encoding, COUNTS, chip)
@@ -110,7 +115,8 @@ def copy_bytes(layer: NMLinear) -> int:
     """Of the dense copy of a layer's weight; 0 where it has none."""
     if layer.dense_from is None:
         return 0
-    return layer.out_features * layer.in_features * layer.values.element_size()
+    size = layer.weight.dtype.itemsize if layer.activations == SAME else 1
+    return layer.out_features * layer.in_features * size
 
 
 def plan_dense_(
@@ -141,3 +147,28 @@ def plan_dense_(
             layer.dense_from = number
     for layer in allowed:
         layer.is_dense_from_timed = True
+
+
+def plan_copies_(
+    model: nn.Module,
+    allowed: Mapping[NMLinear, Sequence[Prediction]],
+    times: Times,
+) -> None:
+    """Has layers use dense copies that are slower than dense for some of their
+    predictions, and not for all.
+
+    allowed:  layers that may have copies, with their predictions.
+    """
+    slower = {
+        layer
+        for layer, predictions in allowed.items()
+        if any(one.sparse_us > one.copy_us for one in predictions)
+    }
+    plan_dense_(model, allowed, slower, times)
+
+
+def with_copy(row: Row, layer: Optional[nn.Module]) -> Row:
+    """The row of a layer, with its dense copy."""
+    if not isinstance(layer, NMLinear) or layer.dense_from is None:
+        return row
+    return replace(row, dense_from=layer.dense_from, copy_bytes=copy_bytes(layer))

@@ -7,18 +7,25 @@ form. For inference the layer may hold the bitmaps, and nothing else.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Callable, Dict, List, Optional, Sequence, Tuple, Union
+from dataclasses import dataclass, replace
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, Union
 
 from torch import nn
 
+from ...bindings import library
 from ...compiler import CompileError
 from ...encoding import EncodingError
 from ..layers import kernels, shared_kernels
+from ..layers.halved_mlp import HalvedMLP
+from ..layers.halved_ops import find_halves
 from ..layers.linear import NMLinear
-from ..layers.mlp import STORED_OTHERWISE, GatedMLP, is_plain, shared_names
-from ..layers.spec import NARROW, LinearSpec
-from ..layers.stored_forms import StoredForm
+from ..layers.mlp import STORED_OTHERWISE, GatedMLP, is_plain
+from ..layers.scaled_kernels import find_layers
+from ..layers.scaled_linear import SAME
+from ..layers.stand_in import activated_names, shared_names
+from ..weight.spec import NARROW
+from ..weight.stored_forms import StoredForm
+from ..weight.weight import PackedWeight
 from .report import table
 
 Filter = Callable[[nn.Module, str], bool]
@@ -121,9 +128,9 @@ def store_for_kernels_(
     filter_fn:  called with each packed layer and its name: False leaves it as it is.
 
     Programs are compiled here, and not by the first call. A layer that becomes bitmaps
-    is `NMLinear.store_("bitmap")`: its values stop requiring gradients. Layers in
-    training mode whose values require gradients stay as they are; so do those whose
-    values are tied, and both of a gated MLP where one must.
+    is `NMLinear.store_("bitmap")`: its weight stops requiring gradients. Layers in
+    training mode whose weights require gradients stay as they are; so do those whose
+    weights are tied, and both of a gated MLP where one must.
 
     Returns a report of all packed layers.
     """
@@ -149,8 +156,16 @@ def find_uses(model: nn.Module, names: Dict[NMLinear, str]) -> List[Use]:
     for name, module in model.named_modules():
         if isinstance(module, GatedMLP) and _is_gated(module):
             uses.append(_gated(name, module))
+        if isinstance(module, HalvedMLP) and module.obstacle() is None:
+            layer: Any = module.gate_up_proj
+            uses.append(_alone(names[layer], layer, module.activation, True))
+        first, activation = activated_names(module)
+        for one in [getattr(module, attribute) for attribute in first]:
+            if is_plain(one):
+                uses.append(_alone(names[one], one, activation))
         shared = [getattr(module, one) for one in shared_names(module)]
-        if shared and all(is_plain(layer) for layer in shared):
+        kinds = {getattr(layer, "activations", None) for layer in shared}
+        if len(kinds) == 1 and all(is_plain(layer) for layer in shared):
             uses.append(_shared(name, tuple(shared)))
     taken = {layer for use in uses for layer in use.layers}
     return uses + [_alone(n, layer) for layer, n in names.items() if layer not in taken]
@@ -161,7 +176,7 @@ def _is_gated(module: GatedMLP) -> bool:
     if module.obstacle() not in (None, STORED_OTHERWISE):
         return False
     gate, up = module.gate_proj, module.up_proj
-    return gate._spec().canonical == up._spec().canonical
+    return gate.linear_spec.canonical == up.linear_spec.canonical
 
 
 def _gated(name: str, module: GatedMLP) -> Use:
@@ -170,11 +185,12 @@ def _gated(name: str, module: GatedMLP) -> Use:
     whole = module.is_whole()
 
     def find() -> Optional[Sequence[StoredForm]]:
-        one = gate._spec()
-        spec = LinearSpec(one.encoding, one.shape, one.dtype, activation)
-        device = gate.values.device
+        if gate.activations != SAME:
+            return _find_elements(alike, activation, True)
+        spec = gate.linear_spec.canonical.with_activation(activation)
+        device = gate.weight.device
         if whole:
-            down = module.down_proj._spec().canonical
+            down = module.down_proj.linear_spec.canonical
             made = shared_kernels.find_mlp(spec, down, device)
         else:
             made = shared_kernels.find_gated(spec, device)
@@ -186,25 +202,59 @@ def _gated(name: str, module: GatedMLP) -> Use:
 
 def _shared(name: str, layers: Tuple[NMLinear, ...]) -> Use:
     def find() -> Optional[Sequence[StoredForm]]:
-        specs = tuple(layer._spec().canonical for layer in layers)
+        if layers[0].activations != SAME:
+            return _find_elements(layers)
+        specs = tuple(layer.linear_spec.canonical for layer in layers)
         biases = tuple(layer.bias is not None for layer in layers)
-        made = shared_kernels.find_shared(specs, biases, layers[0].values.device)
+        made = shared_kernels.find_shared(specs, biases, layers[0].weight.device)
         return None if made is None else made.forms
 
     return Use(name, layers, find)
 
 
-def _alone(name: str, layer: NMLinear) -> Use:
+def _alone(
+    name: str, layer: NMLinear, activation: str = "none", is_gated: bool = False
+) -> Use:
+    """A layer with an activation, or whose first half of outputs is a gate."""
+
     def find() -> Optional[Sequence[StoredForm]]:
-        spec, has_bias = layer._spec().canonical, layer.bias is not None
-        made = kernels.find_kernels(spec, has_bias, layer.values.device)
+        if layer.activations != SAME:
+            return _find_elements([layer], "none" if is_gated else activation)
+        spec, has_bias = layer.linear_spec.canonical, layer.bias is not None
+        device = layer.weight.device
+        if activation != "none":
+            inside = replace(spec, activation=activation)
+            halves = find_halves(inside, device) if is_gated else None
+            if halves is not None:
+                return halves.forms[:1]
+            spec = spec if is_gated else inside
+        made = kernels.find_kernels(spec, has_bias, device)
         return None if made is None else [made]
 
     return Use(name, (layer,), find)
 
 
+def _find_elements(
+    layers: Sequence[NMLinear], activation: str = "none", gated: bool = False
+) -> Optional[Sequence[StoredForm]]:
+    """The forms of layers whose input is rounded to elements.
+
+    Raises EncodingError where their pattern has no kernels for these.
+    """
+    first = layers[0]
+    specs = [layer.linear_spec.canonical for layer in layers]
+    if activation != "none":
+        specs[0] = specs[0].with_activation(activation)
+    found = [(one.components(), one.bias, spec) for one, spec in zip(layers, specs)]
+    kind = "token" if first.input_scale is None else "tensor"
+    made = find_layers(found, kind, gated, first.weight.device)
+    if made is None and library.available():
+        raise EncodingError(f"{first.encoding} has none of {first.elements}")
+    return None if made is None else made.forms
+
+
 def _is_on_gpu(layer: NMLinear) -> bool:
-    return layer.values.is_cuda
+    return layer.weight.is_cuda
 
 
 def _obstacle(
@@ -213,19 +263,19 @@ def _obstacle(
     """Why a layer stays as it is, whatever its kernels read."""
     if filter_fn is not None and not filter_fn(layer, name):
         return "filter_fn leaves it"
-    if "values" not in layer._parameters:
-        return "its values are no parameter, but computed by a hook; remove that first"
+    if type(layer._parameters.get("weight")) is not PackedWeight:
+        return "its weight is sharded, or computed by a hook; undo that first"
     if not _is_on_gpu(layer):
-        return f"it is on {layer.values.device}, and kernels run on GPUs"
-    dtype = layer.values.dtype
-    if layer._spec().dtype == "f64" or dtype in NARROW:
+        return f"it is on {layer.weight.device}, and kernels run on GPUs"
+    dtype = layer.weight.dtype
+    if layer.linear_spec.dtype == "f64" or dtype in NARROW:
         return f"layers of {dtype} have no kernels"
     tied = [other for one, other in names.items()
             if one is not layer and one.values.data_ptr() == layer.values.data_ptr()
             and layer.values.numel() > 0]  # fmt: skip
     if tied:
-        return f"it shares its values with {', '.join(tied)}"
-    if layer.storage == "canonical" and layer.training and layer.values.requires_grad:
+        return f"it shares its weight with {', '.join(tied)}"
+    if layer.storage == "canonical" and layer.training and layer.weight.requires_grad:
         return "it is trained; call eval() of the model first, or requires_grad_(False)"
     return None
 
@@ -241,6 +291,8 @@ def _common_form(uses: Sequence[Use], layer: NMLinear) -> Union[StoredForm, str]
         if forms is None:
             return "there are no kernels for it: the compiler's library is missing"
         form = forms[use.layers.index(layer)]
+        if form.spec.elements is not None:
+            return "its kernels read products of its elements and their scales"
         if not form.has_own_encoding:
             return f"its kernels read another encoding, {form.encoding}"
         found[use.name] = form
@@ -284,4 +336,4 @@ def _apply(layer: NMLinear, name: str, planned: Union[StoredForm, str]) -> Store
 
 
 def _bytes(layer: NMLinear) -> int:
-    return sum(part.nbytes for part in layer._parts())
+    return sum(part.nbytes for part in layer.components())

@@ -20,12 +20,21 @@ class Option:
     error:     of the outputs after a least-squares fit, relative to their norm; None
                without calibration.
     reason:    why there are no times.
+    config:    how layers are pruned to it, a `PruneConfig`.
     """
 
     encoding: Encoding
     times: Dict[int, float] = field(default_factory=dict)
     error: Optional[float] = None
     reason: str = ""
+    config: Any = field(default=None, repr=False)
+
+    @property
+    def text(self) -> str:
+        """The pattern, and the type of its elements if they have 8 bits."""
+        weights = getattr(self.config, "weights", None)
+        more = "" if weights is None else f", {weights}"
+        return _short(self.encoding) + more
 
     def time(self, tokens: Sequence[int]) -> float:
         """Of one call with each number of tokens; infinite where it has no times."""
@@ -72,11 +81,13 @@ class Advice:
 
     tokens:  for which times are predicted.
     budget:  of the error, None where nothing was chosen.
+    left_dense:  why other linear layers were not looked at, by their name.
     """
 
     tokens: Tuple[int, ...]
     layers: List[LayerAdvice] = field(default_factory=list)
     budget: Optional[float] = None
+    left_dense: Dict[str, str] = field(default_factory=dict)
 
     def __getitem__(self, name: str) -> LayerAdvice:
         for layer in self.layers:
@@ -111,6 +122,7 @@ class Advice:
                 "tokens": list(self.tokens),
                 "budget": self.budget,
                 "layers": [_layer_dict(layer) for layer in self.layers],
+                "left_dense": self.left_dense,
             },
             indent=1,
         )
@@ -130,11 +142,12 @@ class Advice:
                 cells = [cell.ljust(width) for cell, width in zip(row, widths)]
                 lines.append("  ".join(cells).rstrip())
             lines += [
-                f"   {_short(option.encoding)}: {option.reason}"
+                f"   {option.text}: {option.reason}"
                 for option in layer.options
                 if option.reason
             ]
             lines.append("")
+        lines += [f"{name}  dense: {why}" for name, why in self.left_dense.items()]
         return "\n".join(lines)
 
     def _rows(self, layer: LayerAdvice) -> List[List[str]]:
@@ -149,7 +162,7 @@ class Advice:
                     f"{option.times[n]:.1f} ({layer.dense[n] / option.times[n]:.2f}x)"
                     for n in self.tokens
                 ]
-                cells = [mark, _short(option.encoding), error, *times]
+                cells = [mark, option.text, error, *times]
                 rows.append((option.time(self.tokens), cells))
         return [cells for _, cells in sorted(rows, key=lambda row: row[0])]
 
@@ -165,10 +178,10 @@ def _layer_dict(layer: LayerAdvice) -> Dict[str, Any]:
         "shape": list(layer.shape),
         "calibration_tokens": layer.seen,
         "dense_us": layer.dense,
-        "chosen": None if layer.chosen is None else _short(layer.chosen.encoding),
+        "chosen": None if layer.chosen is None else layer.chosen.text,
         "options": [
             {
-                "pattern": _short(option.encoding),
+                "pattern": option.text,
                 "us": option.times,
                 "error": option.error,
                 **({"reason": option.reason} if option.reason else {}),

@@ -3,8 +3,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from dataclasses import asdict, dataclass, field
+from typing import Any, Dict, Iterable, List, Optional, Sequence, Tuple
+
+from torch import nn
+
+from ..prune.model_size import ModelSize, measure
 
 
 def table(lines: Sequence[Sequence[str]]) -> List[str]:
@@ -25,11 +29,39 @@ class Prediction:
     tokens: int
     dense_us: float
     sparse_us: float
+    # Of a dense layer with the same elements, where those of the sparse one have 8 bits
+    # and its inputs, too; `dense_us` is that of the layer as it was.
+    dense_elements_us: Optional[float] = None
 
     @property
     def speedup(self) -> float:
         """How many times as fast as the dense layer the sparse one is."""
         return self.dense_us / self.sparse_us if self.sparse_us else float("inf")
+
+    @property
+    def copy_us(self) -> float:
+        """The time of a dense copy of the weight (`NMLinear.dense_from`)."""
+        own = self.dense_elements_us
+        return self.dense_us if own is None else own
+
+    def __str__(self) -> str:
+        own = self.dense_elements_us
+        middle = "" if own is None else f"{own:.1f} -> "
+        return f"{self.dense_us:.1f} -> {middle}{self.sparse_us:.1f}"
+
+
+def beside_wide(
+    predictions: Sequence[Prediction], wide: Iterable[Tuple[int, float, float]]
+) -> Tuple[Prediction, ...]:
+    """Predictions of elements of 8 bits beside those of the layer as it was.
+
+    wide:  (tokens, dense time, sparse time) of that.
+    """
+    dense = {tokens: time for tokens, time, _ in wide}
+    return tuple(
+        Prediction(one.tokens, dense[one.tokens], one.sparse_us, one.dense_us)
+        for one in predictions
+    )
 
 
 @dataclass(frozen=True)
@@ -49,6 +81,8 @@ class Row:
     dense_from:      from how many tokens on the layer multiplies by a dense copy of its
                      weight on a GPU; None: never.
     copy_bytes:      of that copy, which the first call of so many tokens makes.
+    rounding:        how far elements of 8 bits with scales are from what is kept,
+                     relative to its norm; None where it was not rounded.
     """
 
     name: str
@@ -62,6 +96,7 @@ class Row:
     predictions: Tuple[Prediction, ...] = ()
     dense_from: Optional[int] = None
     copy_bytes: int = 0
+    rounding: Optional[float] = None
 
 
 @dataclass(frozen=True)
@@ -71,11 +106,14 @@ class Report:
     rows:             one for each layer.
     unused_patterns:  patterns of the config that decided about no layer.
     note:             what is to be said of the predictions; "" if nothing.
+    size:             how much of the model is sparse, and which large parameters of any
+                      kind are not.
     """
 
     rows: Tuple[Row, ...]
     unused_patterns: Tuple[str, ...] = ()
     note: str = ""
+    size: ModelSize = field(default_factory=ModelSize)
 
     @property
     def converted(self) -> List[str]:
@@ -99,6 +137,7 @@ class Report:
             "rows": rows,
             "unused_patterns": list(self.unused_patterns),
             "note": self.note,
+            "size": self.size.to_dict(),
         }
 
     def __str__(self) -> str:
@@ -106,7 +145,11 @@ class Report:
         head = ["layer", "outputs x inputs", "encoding", "kept", "KiB"]
         head += [f"us, {count} tokens" for count in counts] + ["result"]
         lines = [head] + [self._cells(row, counts) for row in self.rows]
-        return "\n".join(table(lines) + self._summary())
+        found = [self.size.headline, ""]
+        found += [*table(lines), ""] if self.rows else []
+        listed = {f"{row.name}.weight" for row in self.rows}
+        found += self.size.lines(listed)
+        return "\n".join(found + self._summary())
 
     @staticmethod
     def _cells(row: Row, counts: List[int]) -> List[str]:
@@ -115,14 +158,11 @@ class Report:
             size += f" -> {row.packed_bytes / 1024:.0f}"
         kept = "" if row.kept_magnitude is None else f"{100 * row.kept_magnitude:.1f} %"
         known = {one.tokens: one for one in row.predictions}
-        times = [
-            f"{known[count].dense_us:.1f} -> {known[count].sparse_us:.1f}"
-            if count in known
-            else ""
-            for count in counts
-        ]
+        times = [str(known[count]) if count in known else "" for count in counts]
         shape = f"{row.shape[0]} x {row.shape[1]}"
         result = "sparse" if row.is_converted else f"dense: {row.reason}"
+        if row.rounding is not None:
+            result += f", rounding error {100 * row.rounding:.1f} %"
         if row.dense_from is not None:
             result += f", dense copy from {row.dense_from} tokens on"
         return [row.name, shape, row.encoding or "", kept, size, *times, result]
@@ -137,8 +177,7 @@ class Report:
             for row in self.rows
         )
         lines = [
-            "",
-            f"{len(done)} of {len(self.rows)} linear layers are sparse; their weights "
+            f"{len(done)} of {len(self.rows)} layers are sparse; their weights "
             f"take {after / 2**20:.1f} MiB instead of {before / 2**20:.1f} MiB",
         ]
         copied = [row for row in self.rows if row.dense_from is not None]
@@ -149,6 +188,21 @@ class Report:
                 f"take {copies:.1f} MiB more on a GPU from the first such call on; "
                 "dense_copies=False in the config makes none, and is slower"
             )
+        each = [one for row in self.rows for one in row.predictions]
+        if any(one.dense_elements_us is not None for one in each):
+            lines.append(
+                "of three times the first is that of the layer as it was, and the "
+                "second that of a dense layer with the same elements of 8 bits"
+            )
         if self.unused_patterns:
             lines.append(f"no layer for: {', '.join(self.unused_patterns)}")
         return lines + ([self.note] if self.note else [])
+
+
+def make_report(
+    model: nn.Module, rows: Sequence[Row], unused: Sequence[str] = (), note: str = ""
+) -> Report:
+    """The report of a model whose layers have been replaced as the rows say."""
+    sparse: Dict[str, int] = {r.name: r.dense_bytes for r in rows if r.is_converted}
+    size = measure(model, sparse, {row.name: row.reason for row in rows})
+    return Report(tuple(rows), tuple(unused), note, size)

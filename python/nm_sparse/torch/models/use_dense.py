@@ -16,7 +16,8 @@ from ...compiler import CompileError
 from ...encoding import EncodingError
 from ...predict import compile_advice
 from ..layers.linear import NMLinear
-from ..layers.spec import NARROW
+from ..weight.spec import NARROW
+from ..weight.weight import PackedWeight
 from .dense_plan import Predictor, Times, copy_bytes, find_number, find_operators
 from .kernel_storage import Filter
 from .report import table
@@ -98,7 +99,7 @@ def use_dense_(
 
     Layers that are one operator use copies together: call it behind `fuse_`. They get
     one number, by the sums of their times; where one of them stays as it is, and has no
-    number, all of them do. Types of 8 bits, float64, and values that are no parameter
+    number, all of them do. Types of 8 bits, float64, and weights that are no parameter
     stay.
 
     Returns a report of all packed layers. Raises EncodingError when `tokens` is none of
@@ -145,9 +146,9 @@ def use_dense_(
 
 def _obstacle(layer: NMLinear) -> Optional[str]:
     """Why a layer has no use for a copy."""
-    if "values" not in layer._parameters:
-        return "its values are no parameter, but computed by a hook; remove that first"
-    dtype = layer.values.dtype
+    if type(layer._parameters.get("weight")) is not PackedWeight:
+        return "its weight is sharded, or computed by a hook; undo that first"
+    dtype = layer.weight.dtype
     if dtype in NARROW or dtype.itemsize > 4:
         return f"layers of {dtype} have no kernels to choose from"
     return None
@@ -178,5 +179,5 @@ def _plan(
 
 
 def _row(layer: NMLinear, name: str, reason: str) -> DenseLayer:
-    weight = sum(part.nbytes for part in layer._parts())
+    weight = sum(part.nbytes for part in layer.components())
     return DenseLayer(name, layer.dense_from, reason, weight, copy_bytes(layer))

@@ -9,15 +9,16 @@ from torch import nn
 
 from ...encoding import EncodingError
 from ...predict import compile_advice
+from ..layers.convertible import matrix_shape
 from ..layers.linear import NMLinear
-from ..prune import Calibration
-from ..prune.calibration import Source
+from ..layers.linear_state import PackedState
+from ..prune.calibration import Calibration, Source
+from ..prune.linears import find_linears
 from .budget import PATTERNS, sparsify_within_
 from .config import NMSparseConfig
-from .convert import plan_copies_, with_copy
-from .dense_plan import Times
+from .dense_plan import Times, plan_copies_, with_copy
 from .layer_advice import Advice, LayerAdvice
-from .report import Prediction, Report, Row
+from .report import Prediction, Report, Row, make_report
 
 
 def sparsify_by_budget(
@@ -45,22 +46,19 @@ def sparsify_by_budget(
             "calibration is None: legal with a budget are batches or a function that "
             "runs the model, as errors depend on the inputs of layers"
         )
-    before = {
-        name: module
-        for name, module in model.named_modules()
-        if isinstance(module, nn.Linear)
-    }
+    before = find_linears(model)
     sizes = {name: _bytes(module) for name, module in before.items()}
     advice, _ = sparsify_within_(model, budget, calibration, candidates, **more)
     rows = _rows(model, before, sizes, advice)
     allowed = {
         model.get_submodule(row.name): row.predictions
         for row in rows
-        if row.is_converted
+        if row.is_converted and isinstance(model.get_submodule(row.name), NMLinear)
     }
     asked = more.get("predictor") or compile_advice, more.get("chip")
     plan_copies_(model, allowed, Times(*asked, more.get("dtype")))
-    return Report(tuple(with_copy(row, model.get_submodule(row.name)) for row in rows))
+    rows = [with_copy(row, model.get_submodule(row.name)) for row in rows]
+    return make_report(model, rows)
 
 
 def _bytes(module: nn.Linear) -> int:
@@ -78,14 +76,17 @@ def _rows(
     for name, module in before.items():
         layer = known.get(name)
         now = model.get_submodule(name)
-        packed = now.weight.nbytes if isinstance(now, NMLinear) else None
+        packed = now.weight.nbytes if isinstance(now, PackedState) else None
+        reason = advice.left_dense.get(name, "")
+        if packed is None and layer is not None and not reason:
+            reason = _reason(layer, advice)
         rows.append(
             Row(
                 name=name,
-                shape=(module.out_features, module.in_features),
-                encoding=_text(now) if isinstance(now, NMLinear) else None,
+                shape=matrix_shape(module),
+                encoding=_text(now) if isinstance(now, PackedState) else None,
                 is_converted=packed is not None,
-                reason="" if packed is not None else _reason(layer, advice),
+                reason=reason,
                 kept_magnitude=None,
                 dense_bytes=sizes[name],
                 packed_bytes=packed,
@@ -95,14 +96,12 @@ def _rows(
     return rows
 
 
-def _text(layer: NMLinear) -> str:
+def _text(layer: PackedState) -> str:
     return str(layer.encoding).replace(", dim = 1", "")
 
 
-def _reason(layer: Optional[LayerAdvice], advice: Advice) -> str:
-    """Why a layer is dense."""
-    if layer is None:
-        return "filter_fn leaves it dense, or it shares its weight"
+def _reason(layer: LayerAdvice, advice: Advice) -> str:
+    """Why a layer that was looked at is dense."""
     errors = [one.error for one in layer.options if one.error is not None]
     if errors and min(errors) > (advice.budget or 0):
         return f"the least error of a pattern is {min(errors):.3f}"

@@ -6,10 +6,12 @@ calibration inputs what those become. `prune_` does it to a model, layer by laye
 """
 
 from .calibration import Calibration
-from .finetune import DistillReport, HeldMasks, distill, hold_masks
+from .finetune import DistillReport, distill
+from .held import HeldMasks, hold_masks
 from .layer import PruneConfig, prune_linear_
 from .least_squares import Fit, fit
 from .masks import pattern_mask
+from .model_size import DenseParameter, ModelSize
 from .pack import pack_
 from .permute import output_order
 from .report import LayerReport, PruneReport
@@ -19,10 +21,12 @@ from .statistics import Statistics
 
 __all__ = [
     "Calibration",
+    "DenseParameter",
     "DistillReport",
     "Fit",
     "HeldMasks",
     "LayerReport",
+    "ModelSize",
     "PruneConfig",
     "PruneReport",
     "Score",

@@ -112,7 +112,7 @@ class Calibration:
         recorder = _Recorder()
         with recorder.watching(model, names):
             if self.function is not None:
-                with _evaluating(model):
+                with evaluating(model):
                     self.function(model)
             for batch in self.batches:
                 recorder.begin()
@@ -137,7 +137,7 @@ class Calibration:
         handle = module.register_forward_pre_hook(take, with_kwargs=True)
         try:
             if part is self.function:
-                with _evaluating(model):
+                with evaluating(model):
                     part(model)
             else:
                 call(model, part)
@@ -153,7 +153,7 @@ def call(model: nn.Module, batch: Batch) -> Any:
     evaluation."""
     first = next(model.parameters(), None)
     device = torch.device("cpu") if first is None else first.device
-    with _evaluating(model):
+    with evaluating(model):
         return run_batch(model, to_device(batch, device))
 
 
@@ -178,7 +178,7 @@ def to_device(batch: Batch, device: torch.device) -> Batch:
 
 
 @contextmanager
-def _evaluating(model: nn.Module) -> Iterator[None]:
+def evaluating(model: nn.Module) -> Iterator[None]:
     """Without gradients, and with dropout and the like off."""
     training = [module for module in model.modules() if module.training]
     model.eval()
@@ -191,7 +191,7 @@ def _evaluating(model: nn.Module) -> Iterator[None]:
 
 
 def _argument(args: Any, kwargs: Dict[str, Any]) -> Tensor:
-    return args[0] if args else kwargs["input"]
+    return args[0] if args else kwargs.get("input", kwargs.get("x"))
 
 
 class _Recorder:

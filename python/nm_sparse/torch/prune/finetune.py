@@ -1,9 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Fine-tuning with a fixed mask: what is zero stays zero, what is kept is trained.
-
-`hold_masks` needs no change of a model or of a training loop. `distill` is a loop of
-its own, for a model that is to do what its dense self did.
-"""
+"""`distill` trains a pruned model to do what its dense self did; zeros stay zero."""
 
 from __future__ import annotations
 
@@ -32,88 +28,11 @@ from tqdm.auto import tqdm
 
 from ...encoding import EncodingError
 from .calibration import Batch, call, run_batch, to_device
+from .held import hold_masks
 
 Loss = Callable[[Tensor, Tensor], Tensor]
 Output = Callable[[Any, Batch], Tensor]
 SAVE_SECONDS = 60
-
-
-class HeldMasks:
-    """Keeps weights in their pattern while a model is trained; see `hold_masks`.
-
-    masks:  bool, by the name of the parameter.
-    """
-
-    def __init__(self, parameters: Mapping[str, nn.Parameter]) -> None:
-        self.parameters = dict(parameters)
-        self.masks = {name: p.detach() != 0 for name, p in parameters.items()}
-        self._handles: List[Any] = []
-        for name, parameter in self.parameters.items():
-            if parameter.requires_grad:
-                self._handles.append(parameter.register_hook(self._hook(name)))
-
-    def _hook(self, name: str) -> Callable[[Tensor], Tensor]:
-        def drop(gradient: Tensor) -> Tensor:
-            return gradient * self._mask(name, gradient)
-
-        return drop
-
-    def _mask(self, name: str, like: Tensor) -> Tensor:
-        if self.masks[name].device != like.device:  # the model has been moved
-            self.masks[name] = self.masks[name].to(like.device)
-        return self.masks[name]
-
-    @torch.no_grad()
-    def apply_(self) -> None:
-        """Sets to zero what is outside of the masks. For optimizers that change weights
-        without gradients, such as those that average them."""
-        for name, parameter in self.parameters.items():
-            parameter.mul_(self._mask(name, parameter))
-
-    def attach(self, optimizer: Optimizer) -> HeldMasks:
-        """Calls `apply_` after each step of an optimizer."""
-        handle = optimizer.register_step_post_hook(lambda *_: self.apply_())
-        self._handles.append(handle)
-        return self
-
-    def remove(self) -> None:
-        """Lets go of the model."""
-        for handle in self._handles:
-            handle.remove()
-        self._handles.clear()
-
-    def __enter__(self) -> HeldMasks:
-        return self
-
-    def __exit__(self, *_: Any) -> None:
-        self.remove()
-
-
-def hold_masks(model: nn.Module, names: Optional[Sequence[str]] = None) -> HeldMasks:
-    """Keeps what is zero in the weights of linear layers zero: the gradients of these
-    elements are zero from now on.
-
-    names:  of the layers; by default all `nn.Linear` that have a zero.
-
-    Optimizers that add decay or momentum to zero gradients leave zeros alone if they
-    begin with none. Returns a context manager that holds the masks until `remove`.
-    Raises EncodingError when there is no such layer.
-    """
-    parameters: Dict[str, nn.Parameter] = {}
-    for name, module in model.named_modules():
-        chosen = names is None and isinstance(module, nn.Linear)
-        if names is not None and name in names:
-            chosen = True
-        if chosen and (names is not None or bool((module.weight == 0).any())):
-            parameters[f"{name}.weight" if name else "weight"] = module.weight
-    missing = [n for n in names or () if f"{n}.weight" not in parameters]
-    if missing or not parameters:
-        raise EncodingError(
-            f"names has {missing[0]!r}, which is no layer: legal are names of modules"
-            if missing
-            else "no linear layer has a zero in its weight: prune the model first"
-        )
-    return HeldMasks(parameters)
 
 
 def cosine_loss(found: Tensor, wanted: Tensor) -> Tensor:
@@ -207,8 +126,7 @@ def distill(
     )
     measure = LOSSES[loss] if isinstance(loss, str) else loss
     choose = batches if callable(batches) else _shuffled(batches, seed)
-    with hold_masks(model) as held:
-        held.attach(run.optimizer)
+    with hold_masks(model):
         run.resume()
         report = run.report
         with tqdm(

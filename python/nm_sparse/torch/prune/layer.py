@@ -8,13 +8,16 @@ from typing import Any, Callable, Optional, Union
 
 import torch
 from torch import Tensor, nn
-from torch.nn.utils import parametrize
 
 from ...encoding import Encoding, EncodingError
+from ..layers.convertible import matrix_of, write_matrix_
+from ..layers.scaled_linear import SAME, check_quantization
 from .least_squares import fit
 from .masks import check_density, checked_perm, layer_encoding, pattern_mask
+from .obstacles import weight_obstacle
 from .permute import output_order
 from .report import LayerReport
+from .rounding import round_fitted, round_weight
 from .scores import Score, element_scores, needs_statistics
 from .statistics import Statistics
 
@@ -37,6 +40,12 @@ class PruneConfig:
     fit_bias:  whether the bias, where the layer has one, makes up for the mean of what
                pruning changes.
     seed:      of the search for the order of a shuffled encoding.
+    keep_larger:  whether a layer is pruned, too, whose packed weight takes no less
+               memory than the dense one.
+    weights:   "e4m3" or "int8": `pack_` makes elements of 8 bits with scales of what is
+               kept; with a fit each is rounded by what others leave (`rounding.py`).
+               None: it is not rounded. Convolutions never are.
+    activations, scales:  where weights are, as for `NMSparseConfig`.
 
     Raises EncodingError when a field is out of its range, or encoding and density do
     not fit.
@@ -50,10 +59,15 @@ class PruneConfig:
     target: float = 0.5
     fit_bias: bool = True
     seed: int = 0
+    keep_larger: bool = False
+    weights: Optional[str] = None
+    activations: str = SAME
+    scales: str = "output"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "encoding", layer_encoding(self.encoding))
         check_density(self.pattern, self.density)
+        check_quantization(self.weights, self.activations, self.scales)
         for name in ("damping", "target"):
             if not 0 <= getattr(self, name) <= 1:
                 raise EncodingError(
@@ -86,7 +100,7 @@ def as_config(config: Any) -> PruneConfig:
 
 
 def prune_linear_(
-    linear: nn.Linear,
+    linear: nn.Module,
     config: Any,
     statistics: Optional[Statistics] = None,
     name: str = "",
@@ -109,12 +123,13 @@ def prune_linear_(
             "calibration is None: the fit and the scores 'wanda' and 'surgeon' need "
             "inputs; pass calibration, or fit=False and score='magnitude'"
         )
-    if parametrize.is_parametrized(linear) or linear.weight.is_meta:
+    reason = weight_obstacle(linear)
+    if reason:
         raise EncodingError(
-            f"{name or 'the layer'} has parametrizations, or is on the meta device: "
-            "legal is a weight of its own; remove them, or load it first"
+            f"{name or 'the layer'} cannot be pruned: {reason}. Legal is a weight of "
+            "floats that the layer has itself"
         )
-    weight, e = linear.weight.detach(), config.pattern
+    weight, e = matrix_of(linear), config.pattern
     if e.is_shuffled and perm is not None:
         perm = checked_perm(perm, len(weight)).to(weight.device)
     scores = element_scores(weight, config.score, statistics)
@@ -128,17 +143,19 @@ def prune_linear_(
     kept = float((scores.double().square() * mask).sum())
     shape = (weight.shape[0], weight.shape[1])
     row = LayerReport(name, e, shape, 0.0, kept / total if total else 1.0, perm=perm)
+    if config.weights is not None and not isinstance(linear, nn.Conv2d):
+        row.weights, row.scales = config.weights, config.scales
+        row.activations = config.activations
     if statistics is not None:
         row.tokens = statistics.tokens
         pruned = _fitted(linear, mask, pruned, config, statistics, row)
-    with torch.no_grad():
-        linear.weight.copy_(pruned)
+    write_matrix_(linear, pruned)
     row.zeros = float((pruned == 0).double().mean()) if pruned.numel() else 0.0
     return row
 
 
 def _fitted(
-    linear: nn.Linear,
+    linear: nn.Module,
     mask: Tensor,
     pruned: Tensor,
     config: PruneConfig,
@@ -146,7 +163,7 @@ def _fitted(
     row: LayerReport,
 ) -> Tensor:
     """The weight after the fit. Sets the bias, and what the report says of errors."""
-    weight, bias = linear.weight.detach(), linear.bias
+    weight, bias = matrix_of(linear), linear.bias
     energy = statistics.output_energy(weight)
 
     def relative(seen: Statistics, new: Tensor) -> float:
@@ -155,21 +172,30 @@ def _fitted(
 
     row.error_before = row.error_after = relative(statistics, pruned)
     if not config.fit:
-        return pruned
+        if row.weights is None:
+            return pruned
+        found = round_weight(pruned, row.weights, row.scales)
+        row.scale, row.error_after = found.scale, relative(statistics, found.weight)
+        return found.weight
     moves_bias = bias is not None and config.fit_bias
     seen = statistics.centered() if moves_bias else statistics
-    found = fit(weight, mask, seen.gram, _blended(seen, config.target), config.damping)
-    row.damping, row.raised = found.damping, found.raised
-    row.error_after = relative(seen, found.weight)
+    known = mask, seen.gram, _blended(seen, config.target), config.damping
+    fitted = fit(weight, *known)
+    row.damping, row.raised = fitted.damping, fitted.raised
+    new = fitted.weight
+    if row.weights is not None:
+        rounded = round_fitted(new, weight, *known, row.weights, row.scales)
+        row.scale, new = rounded.scale, rounded.weight
+    row.error_after = relative(seen, new)
     if moves_bias and statistics.tokens:
         mean = wanted = statistics.sums / statistics.tokens
         if statistics.target_sums is not None:
             dense = statistics.target_sums / statistics.tokens
             wanted = mean.lerp(dense, config.target)
-        change = weight.to(mean) @ wanted - found.weight.to(mean) @ mean
+        change = weight.to(mean) @ wanted - new.to(mean) @ mean
         with torch.no_grad():
             bias += change.to(bias)
-    return found.weight
+    return new
 
 
 def _blended(statistics: Statistics, target: float) -> Optional[Tensor]:

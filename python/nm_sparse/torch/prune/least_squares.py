@@ -10,8 +10,9 @@ at a time.
 from __future__ import annotations
 
 import math
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Iterator, List, Optional, Tuple
+from typing import Any, Callable, Iterator, List, Optional, Sequence, Tuple
 
 import torch
 from torch import Tensor
@@ -19,6 +20,7 @@ from torch import Tensor
 from ...encoding import EncodingError
 
 CHUNK_BYTES = 1 << 28  # of matrices that are factorised together
+CACHED_BYTES = 1 << 24  # of those that a thread of a CPU works on
 MOST_DAMPING = 1.0  # of the mean of the diagonal, where a matrix is not definite
 
 
@@ -62,7 +64,7 @@ def fit(
     _check(weight, mask, gram, cross, damping)
     numbers = weight.detach().to(gram)
     kept = mask.to(gram.device)
-    mean = float(gram.diagonal().mean()) if gram.numel() else 0.0
+    mean = _mean(gram)
     if not mean > 0 or not math.isfinite(mean):
         if mean == 0:  # no input was ever other than zero: any weight is as good
             return Fit(_masked(weight, mask), damping)
@@ -70,15 +72,61 @@ def fit(
             f"the mean of the Gram matrix's diagonal is {mean}: legal is a finite sum "
             "of squares; look for NaN and infinity in the inputs"
         )
-    right = numbers @ (gram if cross is None else cross.to(gram).t())  # [N, K]
-    right += damping * mean * numbers
+    right, _ = targets(numbers, gram, cross, damping)
     result = torch.zeros_like(numbers)
     most, raised = damping, 0
-    for outputs, rows in _batches(kept, gram.element_size(), chunk_bytes):
-        found, used, failed = _solve(gram, rows, right[outputs], damping, mean)
+
+    def solve(part: Tuple[Tensor, Tensor]) -> Tuple[Tensor, float, int]:
+        outputs, rows = part
+        return _solve(gram, rows, right[outputs], damping, mean)
+
+    count = _threads(kept, gram, chunk_bytes)
+    parts = list(_batches(kept, gram.element_size(), chunk_bytes, count))
+    for (outputs, rows), solved in zip(parts, _in_threads(solve, parts, count)):
+        found, used, failed = solved
         result[outputs[:, :, None], rows[:, None, :]] = found.transpose(1, 2)
         most, raised = max(most, used), raised + failed * outputs.shape[1]
     return Fit(result.to(weight), most, raised)
+
+
+def _threads(kept: Tensor, gram: Tensor, chunk_bytes: int) -> int:
+    """How many matrices are factorised at a time, each by one thread: several threads
+    take longer for a small one than one does."""
+    if kept.device.type != "cpu" or not kept.numel():
+        return 1
+    largest = int(kept.sum(dim=1).max())
+    most = chunk_bytes // max(1, gram.element_size() * largest * largest)
+    return max(1, min(torch.get_num_threads(), most))
+
+
+def _in_threads(work: Callable[[Any], Any], items: Sequence[Any], count: int) -> Any:
+    """Results of the items, in their order."""
+    if count == 1 or len(items) == 1:
+        yield from map(work, items)
+        return
+    before = torch.get_num_threads()
+    try:
+        with ThreadPoolExecutor(count, "fit", torch.set_num_threads, (1,)) as pool:
+            yield from pool.map(work, items)
+    finally:
+        torch.set_num_threads(before)  # which new threads begin with
+
+
+def _mean(gram: Tensor) -> float:
+    return float(gram.diagonal().mean()) if gram.numel() else 0.0
+
+
+def targets(
+    numbers: Tensor, gram: Tensor, cross: Optional[Tensor], damping: float
+) -> Tuple[Tensor, float]:
+    """The right side of the normal equations of all outputs, [N, K], and what damping
+    adds to the diagonal of `gram`.
+
+    numbers:  the weight in the type of `gram`; the others as for `fit`.
+    """
+    added = damping * _mean(gram)
+    right = numbers @ (gram if cross is None else cross.to(gram).t())
+    return right + added * numbers, added
 
 
 def _check(
@@ -137,9 +185,15 @@ def _first_of(group: Tensor) -> Tensor:
 
 
 def _batches(
-    mask: Tensor, item_bytes: int, chunk_bytes: int
+    mask: Tensor, item_bytes: int, chunk_bytes: int, count: int = 1
 ) -> Iterator[Tuple[Tensor, Tensor]]:
-    """(outputs [B, r], inputs [B, s]): B supports of s inputs with r outputs each."""
+    """(outputs [B, r], inputs [B, s]): B supports of s inputs with r outputs each.
+
+    count:  how many are worked on at the same time.
+    """
+    most = chunk_bytes // count
+    if mask.device.type == "cpu":
+        most = min(most, CACHED_BYTES)
     first, group = same_supports(mask)
     sizes = torch.bincount(group, minlength=len(first))
     counts = mask[first].sum(dim=1)
@@ -151,7 +205,7 @@ def _batches(
         if s == 0:
             continue
         alike = torch.nonzero((shapes == shapes.new_tensor(shape)).all(1)).flatten()
-        step = max(1, chunk_bytes // (item_bytes * s * s))
+        step = max(1, most // (item_bytes * s * s))
         for part in alike.split(step):
             offsets = torch.arange(r, device=mask.device)
             outputs = members[starts[part][:, None] + offsets]
@@ -167,7 +221,7 @@ def _solve(
     rows:   [B, s], the inputs of each support.
     right:  [B, r, K].
     """
-    matrices = gram[rows[:, :, None], rows[:, None, :]]
+    matrices = _submatrices(gram, rows)
     wanted = right.gather(2, rows[:, None, :].expand(-1, right.shape[1], -1))
     wanted = wanted.transpose(1, 2)
     matrices.diagonal(dim1=1, dim2=2).add_(damping * mean)
@@ -177,7 +231,21 @@ def _solve(
     for at in failed:
         lower[at], least = _factorise(matrices[at], damping, mean)
         used = max(used, least)
-    return torch.cholesky_solve(wanted, lower), used, len(failed)
+    # Faster by far than torch.cholesky_solve, which copies the factors.
+    half = torch.linalg.solve_triangular(lower, wanted, upper=False)
+    return torch.linalg.solve_triangular(lower.mT, half, upper=True), used, len(failed)
+
+
+def _submatrices(gram: Tensor, rows: Tensor) -> Tensor:
+    """[B, s, s]: what `gram` has at the inputs [B, s] of each support."""
+    if gram.device.type != "cpu":
+        return gram[rows[:, :, None], rows[:, None, :]]
+    count, size = rows.shape
+    found, part = gram.new_empty(count, size, size), gram.new_empty(size, len(gram))
+    for one, own in zip(found, rows):  # in a third of the time that the above takes
+        torch.index_select(gram, 0, own, out=part)
+        torch.index_select(part, 1, own, out=one)
+    return found
 
 
 def _factorise(matrix: Tensor, damping: float, mean: float) -> Tuple[Tensor, float]:

@@ -15,8 +15,8 @@ import torch
 from torch import Tensor
 
 from ...encoding import Encoding, EncodingError, Level
-from ..layers.levels import blocks_of
-from ..layers.masks import _sum, keep_mask
+from ..weight.levels import blocks_of
+from ..weight.masks import _sum, keep_mask
 
 CHUNK = 1 << 23  # scores that are looked at together
 

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import copy
 from contextlib import ExitStack, contextmanager
-from typing import Any, Dict, Iterator, List, Sequence
+from typing import Any, Dict, Iterator, List, Optional, Sequence
 
-import torch
 from torch import Tensor, nn
 
 from ...encoding import EncodingError
 from .calibration import Batch, Stop, call
+
+_TOLERANCE = 1e-3  # of what a layer is given, with and without the blocks before it
 
 
 class Replay:
@@ -80,7 +81,7 @@ class Replay:
         """Compares the inputs of a layer with those in a run from the beginning. Raises
         EncodingError where they differ."""
         same = len(found) == len(wanted) and all(
-            a.shape == b.shape and torch.allclose(a, b, rtol=1e-3, atol=1e-3)
+            a.shape == b.shape and _difference(a, b) <= _TOLERANCE
             for a, b in zip(found, wanted)
         )
         if not same:
@@ -93,6 +94,26 @@ class Replay:
             "one before it returns: legal are modules that run one after the other; "
             "leave blocks out, and each layer is reached from the beginning"
         )
+
+
+def find_blocks(model: nn.Module, names: Sequence[str]) -> Optional[str]:
+    """The list of modules with the most of these layers, the outermost of several with
+    as many; None where no list has two modules with layers."""
+    best, most = None, 0
+    for name, module in model.named_modules():
+        if not isinstance(module, nn.ModuleList) or not name:
+            continue
+        inside = [one[len(name) + 1 :] for one in names if one.startswith(f"{name}.")]
+        blocks = {one.partition(".")[0] for one in inside}
+        if len(blocks) > 1 and len(inside) > most:
+            best, most = name, len(inside)
+    return best
+
+
+def _difference(found: Tensor, wanted: Tensor) -> float:
+    """Relative to the norm of what is wanted."""
+    norm = float(wanted.double().norm())
+    return float((found.double() - wanted.double()).norm()) / norm if norm else 0.0
 
 
 @contextmanager

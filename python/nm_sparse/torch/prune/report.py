@@ -10,6 +10,7 @@ from typing import Any, Dict, List, Optional
 from torch import Tensor
 
 from ...encoding import Encoding
+from .model_size import ModelSize
 
 
 @dataclass
@@ -28,6 +29,9 @@ class LayerReport:
     damping:   that of the fit, the largest of all outputs; None without a fit.
     raised:    how many outputs needed more damping than was asked for.
     tokens:    that the layer has seen in calibration.
+    weights, activations, scales:
+               those of the config, where the layer is to have elements of 8 bits.
+    scale:     f32 [N], what these are multiplied by; None where it is to be found.
     perm:      int64 [N] of a shuffled encoding: place j of the packed outputs holds
                output perm[j].
     """
@@ -42,11 +46,15 @@ class LayerReport:
     damping: Optional[float] = None
     raised: int = 0
     tokens: int = 0
+    weights: Optional[str] = None
+    activations: str = "same"
+    scales: str = "output"
+    scale: Optional[Tensor] = field(default=None, repr=False)
     perm: Optional[Tensor] = field(default=None, repr=False)
 
     def to_dict(self) -> Dict[str, Any]:
-        """What JSON can hold; the permutation is left out."""
-        fields = {k: v for k, v in vars(self).items() if k != "perm"}
+        """What JSON can hold; the permutation and scales are left out."""
+        fields = {k: v for k, v in vars(self).items() if k not in ("perm", "scale")}
         return {**fields, "encoding": str(self.encoding), "shape": list(self.shape)}
 
 
@@ -55,9 +63,14 @@ class PruneReport:
     """The layers in the order in which they were pruned.
 
     `str` is a table, `report[name]` the row of a layer.
+
+    left_dense:  why each other linear layer is dense, by its name.
+    size:        how much of the model is sparse, and which large parameters are not.
     """
 
     layers: List[LayerReport] = field(default_factory=list)
+    left_dense: Dict[str, str] = field(default_factory=dict)
+    size: ModelSize = field(default_factory=ModelSize)
 
     def __getitem__(self, name: str) -> LayerReport:
         for layer in self.layers:
@@ -74,7 +87,10 @@ class PruneReport:
         rows = [header] + [_cells(layer) for layer in self.layers]
         widths = [max(len(row[at]) for row in rows) for at in range(len(header))]
         lines = ["  ".join(c.ljust(w) for c, w in zip(row, widths)) for row in rows]
-        return "\n".join(line.rstrip() for line in lines)
+        lines = [self.size.headline, *(line.rstrip() for line in lines)]
+        lines += [f"{name}  dense: {why}" for name, why in self.left_dense.items()]
+        listed = {f"{name}.weight" for name in self.left_dense}
+        return "\n".join(lines + self.size.lines(listed))
 
 
 def _number(value: Optional[float]) -> str:

@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Calls of layers that quantize their input: once for all layers that share it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, List, Optional, Sequence
+
+import torch
+from torch import Tensor
+
+from ...encoding import EncodingError
+from ..weight.quantize import quantize_tokens
+from ..weight.shared_spec import with_activation
+from . import scaled_training  # noqa: F401  defines its operator
+
+if TYPE_CHECKING:
+    from .linear import NMLinear
+
+
+def _records(x: Tensor, biases: Sequence[Optional[Tensor]]) -> bool:
+    """Whether gradients are recorded."""
+    if not torch.is_grad_enabled():
+        return False
+    return x.requires_grad or any(
+        [bias is not None and bias.requires_grad for bias in biases]
+    )
+
+
+def _check_type(x: Tensor, dtype: torch.dtype) -> None:
+    if x.dtype != dtype and not torch.is_autocast_enabled(x.device.type):
+        raise EncodingError(
+            f"x is {x.dtype} and the weight stands for {dtype}: legal is the same "
+            "type; convert one with .to(), or use torch.autocast"
+        )
+
+
+def quantized_linear(
+    x: Tensor,
+    elements: str,
+    scale: Optional[Tensor],
+    weight: List[Tensor],
+    bias: Optional[Tensor],
+    spec: str,
+) -> Tensor:
+    """activation(x W^T + bias) with x rounded to elements.
+
+    x:         [..., K].
+    elements:  "e4m3" or "int8", as those of the weight.
+    scale:     f32 [], of all tokens; None: each has its own.
+    weight:    the components.
+    spec:      the text of the layer's `LinearSpec`.
+
+    Returns [..., N] in the type that the weight stands for. Gradients of x are those of
+    the same product without rounding.
+    """
+    rounded, x_scale = quantize_tokens(x, elements, scale)
+    if _records(x, [bias]):
+        return torch.ops.nm_sparse.straight_through_linear(
+            x, rounded, x_scale, weight, bias, spec
+        )
+    return torch.ops.nm_sparse.scaled_linear(rounded, x_scale, weight, bias, spec)
+
+
+def call_layer(x: Tensor, layer: "NMLinear", spec: str) -> Tensor:
+    """The result of a layer whose `activations` are elements."""
+    _check_type(x, layer.weight.dtype)
+    own = layer.activations, layer.input_scale, layer.operands()
+    return quantized_linear(x, *own, layer.bias, spec)
+
+
+def call_shared(x: Tensor, layers: Sequence["NMLinear"]) -> List[Tensor]:
+    """The results of layers that share their input and its elements. The scale of all
+    tokens, if there is one, is that of the first."""
+    first = layers[0]
+    found = first.eager_shared_elements.call(x, layers)
+    if found is not None:
+        return found
+    _check_type(x, first.weight.dtype)
+    rounded, x_scale = quantize_tokens(x, first.activations, first.input_scale)
+    biases = [layer.bias for layer in layers]
+    if _records(x, biases):
+        product = torch.ops.nm_sparse.straight_through_linear
+        return [
+            product(x, rounded, x_scale, layer.operands(), layer.bias, layer.spec)
+            for layer in layers
+        ]
+    parts = [layer.operands() for layer in layers]
+    weights = [part for one in parts for part in one]
+    counts = [len(one) for one in parts]
+    spec = f"[{','.join([layer.spec for layer in layers])}]"
+    product = torch.ops.nm_sparse.scaled_linear_shared
+    return product(rounded, x_scale, weights, counts, biases, spec)
+
+
+def call_gated(
+    x: Tensor, gate: "NMLinear", up: "NMLinear", spec: str, activation: str
+) -> Tensor:
+    """activation(gate(x)) * up(x), with one scale as `call_shared`.
+
+    spec:  of both, without activation.
+    """
+    found = gate.eager_shared_elements.call(x, (gate, up), activation, True)
+    if found is not None:
+        return found[0]
+    _check_type(x, gate.weight.dtype)
+    rounded, x_scale = quantize_tokens(x, gate.activations, gate.input_scale)
+    own, other = gate.operands(), up.operands()
+    activated = with_activation(spec, activation)
+    if _records(x, []):
+        product = torch.ops.nm_sparse.straight_through_linear
+        first = product(x, rounded, x_scale, own, None, activated)
+        return first * product(x, rounded, x_scale, other, None, spec)
+    return torch.ops.nm_sparse.scaled_gated_mlp(rounded, x_scale, own, other, activated)
