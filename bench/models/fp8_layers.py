@@ -73,15 +73,15 @@ def make_layer(k: int, n: int, options: argparse.Namespace, **more: Any) -> NMLi
 
 
 def rounded(x: Tensor, elements: str, scale: Any = None) -> Tensor:
-    """What x is rounded to, by the definition, in f64."""
+    """What x is rounded to, by the definition, in f64. Scales, and what is rounded, are
+    f32: a bit of these may decide which of two elements it is."""
     limit = LARGEST[ELEMENTS[elements]]
-    wide = x.detach().double()
+    wide = x.detach().float()
     if scale is None:
         scale = wide.abs().amax(-1, keepdim=True).clamp(min=1e-12) / limit
-    y = (wide / scale).clamp(-limit, limit)
-    if elements == "int8":
-        return y.round() * scale
-    return y.float().to(torch.float8_e4m3fn).double() * scale
+    y = (wide / scale.float()).clamp(-limit, limit)
+    y = y.round() if elements == "int8" else y.to(torch.float8_e4m3fn)
+    return y.double() * scale.double()
 
 
 def wanted(x: Tensor, layer: NMLinear, activation: str = "") -> Tensor:

@@ -27,15 +27,15 @@ def scaled_layer(e="2:4", elements="e4m3", k=64, n=48, seed=0, dtype=None, **opt
 
 
 def rounded(x, elements, scale=None):
-    """Numbers that elements stand for, by the definition, in float64."""
-    x = x.double()
+    """Numbers that elements stand for, by the definition, in float64. Scales, and what
+    is rounded, are float32: a bit of these may decide which of two elements it is."""
+    x = x.float()
     limit = LARGEST[elements]
     if scale is None:
         scale = x.abs().amax(-1, keepdim=True).clamp(min=1e-12) / limit
-    y = (x / scale).clamp(-limit, limit)
-    if elements == "int8":
-        return y.round() * scale
-    return y.float().to(torch.float8_e4m3fn).double() * scale
+    y = (x / scale.float()).clamp(-limit, limit)
+    y = y.round() if elements == "int8" else y.to(torch.float8_e4m3fn)
+    return y.double() * scale.double()
 
 
 def wanted(x, layer, activation=None):
