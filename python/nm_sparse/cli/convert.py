@@ -20,8 +20,9 @@ from ..files.convert import (
     structure_by_names,
 )
 from ..files.convert.folder import SUFFIX
+from ..files.convert.options import SAME, SCALES
 from ..files.scales import FLOATS
-from ..files.sparse_config import weight_encoding
+from ..files.sparse_config import METHOD, NARROW, weight_encoding
 from .common import (
     OK,
     USAGE,
@@ -65,6 +66,19 @@ def add_parser(commands: Any) -> None:
     parser.add_argument(
         "--prune", choices=("magnitude", "none"), default="magnitude",
         help="none: pack only weights that have their pattern already",
+    )  # fmt: skip
+    parser.add_argument(
+        "--weights", choices=tuple(NARROW),
+        help="round packed values to elements of 8 bits with scales",
+    )  # fmt: skip
+    parser.add_argument(
+        "--scales", choices=SCALES,
+        help="of such values: one for each output, or the same for all (output)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--activations", choices=(SAME, *NARROW),
+        help="same: multiply the inputs of such layers as they are; else round them, "
+        "too (as --weights)",
     )  # fmt: skip
     parser.add_argument(
         "--shard-size", type=_size, default=_size("5GB"), metavar="SIZE",
@@ -113,9 +127,7 @@ def run(args: argparse.Namespace) -> int:
     source = checkpoint.path if checkpoint.path.is_dir() else checkpoint.path.parent
     provenance = {
         "source": str(checkpoint.config.get("_name_or_path") or source.resolve().name),
-        "method": "magnitude, without calibration"
-        if options.prune == "magnitude"
-        else "packed as it was pruned",
+        "method": find_method(checkpoint, options),
         "made by": f"nm_sparse {__version__}",
     }
     try:
@@ -147,7 +159,7 @@ def read_options(args: argparse.Namespace) -> Options:
             raise CommandError(
                 "no encoding is given: legal is --encoding, or --layers with one", USAGE
             )
-        return Options(None, layers, args.dtype, args.prune)
+        return make_options(args, None, layers)
     e = read_encoding(args)
     if e.is_free or e.dim != 1:
         raise CommandError(
@@ -155,7 +167,38 @@ def read_options(args: argparse.Namespace) -> Options:
             "dim = 1",
             USAGE,
         )
-    return Options(e, layers, args.dtype, args.prune)
+    return make_options(args, e, layers)
+
+
+def make_options(
+    args: argparse.Namespace,
+    encoding: Optional[Encoding],
+    layers: Dict[str, Optional[Encoding]],
+) -> Options:
+    """Raises CommandError where options of 8 bits do not fit."""
+    if args.weights is None:
+        given = [o for o in ("scales", "activations") if getattr(args, o) is not None]
+        if given:
+            raise CommandError(
+                f"--{given[0]} is given without --weights: legal is --weights e4m3 or "
+                "int8 with it",
+                USAGE,
+            )
+    own = args.dtype, args.prune, args.weights, args.scales or SCALES[0]
+    try:
+        return Options(encoding, layers, *own, args.activations)
+    except EncodingError as error:
+        raise CommandError(f"--{error}", USAGE) from None
+
+
+def find_method(checkpoint: Checkpoint, options: Options) -> str:
+    """How weights come to their pattern; of what is packed already as it is said."""
+    said = checkpoint.compression
+    texts = said.get("provenance") if said.get("quant_method") == METHOD else None
+    before = texts.get("method") if isinstance(texts, dict) else None
+    if before is None or before == options.method:
+        return options.method
+    return f"{before}; of what was dense: {options.method}"
 
 
 def find_structure(checkpoint: Checkpoint, by_name: bool) -> Structure:
@@ -179,12 +222,14 @@ def print_report(report: ConvertReport, target: Path) -> None:
     print(report)
     if not report.is_known:
         print(BY_NAMES)
+    rounding = ["rounding"] if report.weights is not None else []
     print_table(
-        ["weight", "outputs x inputs", "type", "pattern", "kept", "error", "bytes"],
+        ["weight", "outputs x inputs", "type", "pattern", "kept", "error", *rounding,
+         "bytes"],
         [
-            [one.name, shown_shape(one.shape), one.dtype,
+            [one.name, shown_shape(one.shape), one.elements or one.dtype,
              one.encoding or f"dense: {one.reason}", one.kept, one.error,
-             one.bytes_after]
+             *(getattr(one, name) for name in rounding), one.bytes_after]
             for one in report.outcomes
         ],
     )  # fmt: skip

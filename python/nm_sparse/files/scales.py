@@ -19,6 +19,10 @@ from .tensor_file import DTYPES, CheckpointError, TensorInfo
 _TABLES = ("f8E4M3FN", "f8E5M2")
 # Types of weights that are numbers without a scale.
 FLOATS = ("f16", "bf16", "f32")
+# The largest number of each type of elements that are made here, which have scales.
+LARGEST = {"f8E4M3FN": 448.0, "i8": 127.0}
+# What is smaller than all elements that a scale of its own is for.
+LEAST = 1e-12
 
 
 def scale_name(checkpoint: Checkpoint, name: str) -> Optional[str]:
@@ -116,6 +120,28 @@ def from_f32(numbers: np.ndarray, dtype: str) -> np.ndarray:
     # A NaN must not carry into infinity.
     nan = (bits >> 16) | np.uint32(0x40)
     return np.where(np.isnan(numbers), nan, rounded).astype(np.uint16)
+
+
+def to_scale(largest: np.ndarray, elements: str) -> np.ndarray:
+    """The scale of numbers of which this is the largest: f32, more than 0."""
+    return np.maximum(largest, np.float32(LEAST)) / np.float32(LARGEST[elements])
+
+
+def to_elements(numbers: np.ndarray, elements: str) -> np.ndarray:
+    """Numbers of f32 rounded to elements, f8 as an unsigned view: the nearest even of
+    two; those that are larger than all become the largest."""
+    limit = np.float32(LARGEST[elements])
+    if elements == "i8":
+        return np.clip(np.rint(numbers), -limit, limit).astype(np.int8)
+    size = np.minimum(np.abs(numbers), limit)
+    bits = size.view(np.uint32)
+    # Three bits of the mantissa are left, and the bias of the exponent is 7, not 127.
+    code = (bits + np.uint32(0x7FFFF) + (bits >> 20 & np.uint32(1))) >> 20
+    code -= np.uint32(120 << 3)
+    is_small = size < 2.0**-6  # in steps of 2^-9
+    code[is_small] = np.rint(size[is_small] * np.float32(512)).astype(np.uint32)
+    code[np.isnan(numbers)] = 0x7F
+    return (code | np.signbit(numbers).astype(np.uint32) << 7).astype(np.uint8)
 
 
 def numpy_type(dtype: str) -> np.dtype:

@@ -16,6 +16,7 @@ from pretrained_cases import copied, llama, logits, pack, write  # noqa: E402
 
 import nm_sparse  # noqa: E402
 from nm_sparse import CheckpointError  # noqa: E402
+from nm_sparse.torch.pretrained import mark_pretrained  # noqa: E402
 
 AUTO = transformers.AutoModelForCausalLM
 
@@ -59,6 +60,17 @@ def test_what_does_not_fit_is_named(saved, tmp_path, change, message):
     change(tensors, config)
     write(folder, tensors, config)
     with pytest.raises(CheckpointError, match=message):
+        AUTO.from_pretrained(folder)
+
+
+def test_a_bias_that_is_missing(tmp_path):
+    model = pack(llama(attention_bias=True), "2:4", leave=("lm_head",))
+    mark_pretrained(model)
+    model.save_pretrained(tmp_path / "saved")
+    folder, tensors, config = copied((model, tmp_path / "saved"), tmp_path)
+    del tensors["model.layers.0.self_attn.q_proj.bias"]
+    write(folder, tensors, config)
+    with pytest.raises(CheckpointError, match="q_proj.bias is missing in the chec"):
         AUTO.from_pretrained(folder)
 
 

@@ -48,7 +48,7 @@ def folder_of(folder, tensors, config=CONFIG, **others):
 
 def convert(source, target, encoding="2:4", layers=None, **more):
     """`convert_model` by names."""
-    keys = ("dtype", "prune")
+    keys = ("dtype", "prune", "weights", "scales", "activations")
     options = Options(
         None if encoding is None else weight_encoding(encoding),
         {n: e and weight_encoding(e) for n, e in (layers or {}).items()},

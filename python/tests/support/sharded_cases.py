@@ -226,20 +226,23 @@ def run_errors(rank, mesh, encoding, folder):
             raise AssertionError("the panel was cut")
 
 
-def run_process(rank, port, name, encoding, folder):
+def run_process(rank, port, run, *given):
     """What each process does; ends with an exit code other than 0 on an error."""
     os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
+    os.environ.update(RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE=str(WORLD))
     torch.set_num_threads(1)
     dist.init_process_group("gloo", rank=rank, world_size=WORLD)
     mesh = init_device_mesh("cpu", (WORLD,))
-    globals()[name](rank, mesh, encoding, folder)
+    run(rank, mesh, *given)
     dist.barrier()
     dist.destroy_process_group()
 
 
-def spawn(name, encoding, folder):
+def spawn(run, *given):
+    """Calls a function, or one of this file by its name, in each process."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    arguments = (port, name, encoding, str(folder))
+    run = globals()[run] if isinstance(run, str) else run
+    arguments = (port, run, *map(str, given))
     torch.multiprocessing.spawn(run_process, arguments, nprocs=WORLD)

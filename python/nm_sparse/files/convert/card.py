@@ -45,19 +45,42 @@ def model_card(report: ConvertReport, sparse: SparseConfig) -> str:
     default = encoding_text(sparse.encoding)
     if default is not None and len(encodings) > 1:
         lines.append(f"* `{default}` is the pattern of layers that are not named")
+    if report.weights is not None:
+        lines += _quantized(report)
     lines += ["", "## Where it comes from", ""]
-    lines += [f"* {key}: {text}" for key, text in sparse.provenance.items()]
+    texts = {"method": report.method, **sparse.provenance}
+    lines += [f"* {key}: {text}" for key, text in texts.items()]
     text = _HEAD + "\n".join(lines) + "\n" + _LOAD
     text += "\n## What is kept of each layer\n\n"
     text += (
         "*kept* is the share of the sum of magnitudes, *error* the norm of what was "
     )
-    text += "pruned relative to that of the weight.\n\n"
-    text += _table(report.packed, ("kept", "error")) + "\n"
+    text += "pruned relative to that of the weight"
+    columns = ["kept", "error"]
+    if report.weights is not None:
+        columns.append("rounding")
+        text += ", *rounding* how far elements of 8 bits are from what is kept, "
+        text += "relative to its norm"
+    text += ".\n\n" + _table(report.packed, columns) + "\n"
     dense = [one for one in report.outcomes if not one.is_packed]
     if dense:
         text += "\n## What stays dense\n\n" + _table(dense, ("reason",)) + "\n"
     return text
+
+
+def _quantized(report: ConvertReport) -> List[str]:
+    """What became of values and inputs."""
+    scales = "for each output"
+    if report.scales == "tensor":
+        scales = "for each weight, the same for all of its outputs"
+    values = f"* packed values are `{report.weights}`, with a scale {scales}"
+    inputs = "* inputs of packed layers are multiplied as they are"
+    if report.activations is not None:
+        inputs = (
+            f"* inputs of packed layers are rounded to `{report.activations}`, each "
+            "token with a scale of its own"
+        )
+    return [f"{values}: those next to what is kept, without calibration", inputs]
 
 
 def _table(rows: Sequence[Outcome], columns: Sequence[str]) -> str:

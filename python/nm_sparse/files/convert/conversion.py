@@ -19,9 +19,10 @@ from ..packed_file import stored_tensors
 from ..scales import check_readable
 from ..tensor_file import CheckpointError, PathLike, TensorFile
 from ..tensor_writer import TensorWriter
+from .actions import Structure
 from .model import convert_model
 from .names import structure_by_names
-from .plan import Options, Structure
+from .options import Options
 
 UNNAMED = "no pattern of weights names it"
 

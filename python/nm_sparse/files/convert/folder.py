@@ -9,6 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Dict, List, Mapping, Optional, Sequence
 
+from ...encoding import Encoding
 from ..checkpoint import Checkpoint
 from ..model_folder import (
     INDEX,
@@ -19,8 +20,9 @@ from ..model_folder import (
 )
 from ..sparse_config import SparseConfig
 from ..tensor_file import CheckpointError, TensorFile
+from .actions import Action, Structure
 from .card import CARD, SOURCE_CARD, model_card
-from .plan import Action, Options, Structure
+from .options import Options
 from .report import ConvertReport, Outcome
 
 STATE = "conversion.json"
@@ -104,7 +106,7 @@ def finish_folder(
 ) -> None:
     """Adds to the tensors what belongs to a model, and gives the folder its name."""
     copy_others(checkpoint.path, work.path, {CARD: SOURCE_CARD})
-    sparse = _sparse_config(actions, structure, provenance)
+    sparse = _sparse_config(actions, options, structure, provenance)
     if checkpoint.config:
         config = {k: v for k, v in checkpoint.config.items() if k not in _CONFIGS}
         if options.dtype is not None:
@@ -122,19 +124,28 @@ _DTYPES = {"f16": "float16", "bf16": "bfloat16", "f32": "float32"}
 
 
 def _sparse_config(
-    actions: Sequence[Action], structure: Structure, provenance: Mapping[str, str]
+    actions: Sequence[Action],
+    options: Options,
+    structure: Structure,
+    provenance: Mapping[str, str],
 ) -> SparseConfig:
-    layers = {name: None for name in structure.tied}
+    layers: Dict[str, Optional[Encoding]] = {name: None for name in structure.left}
+    activations: Dict[str, Optional[str]] = {}
     packed = set()
     for one in actions:
         if one.encoding is not None:
             layers[one.layer] = one.encoding
             packed.add(one.dtype)
-        elif one.name in structure.linear:
+            activations[one.layer] = options.rounded_inputs
+        elif one.name in structure.linear or one.kind == "unpack":
             layers[one.layer] = None
+    dtype = packed.pop() if len(packed) == 1 else None
     return SparseConfig.of_layers(
         layers,
-        weights=packed.pop() if len(packed) == 1 else None,
+        activations,
+        weights=options.weights or dtype,
+        # Also where they are the same: files have one for each output.
+        scales="output" if options.weights else None,
         provenance=dict(provenance),
     )
 

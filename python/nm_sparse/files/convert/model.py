@@ -8,18 +8,22 @@ until the last one is whole; a run that was stopped goes on with those that are 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, List, Mapping, Optional, Sequence
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
+from ...encoding import Encoding, EncodingError
 from ..checkpoint import Checkpoint
 from ..contents import bar
 from ..packed_file import EXTRA, extra_state
 from ..sparse_config import encoding_text
 from ..tensor_file import CheckpointError
+from .actions import Action, Structure
 from .folder import WorkFolder, finish_folder
-from .packing import obeys, pack_rows
-from .plan import Action, Options, Planner, Structure
+from .options import Options
+from .packing import Fidelity, obeys, pack_rows
+from .plan import Planner
 from .report import ConvertReport, Outcome
-from .rows import WeightRows, cast_rows, packed_components
+from .rounding import Rounding, RoundingError
+from .rows import WeightRows, cast_rows, packed_components, scale_component
 from .shard_writer import ShardWriter, split_shards
 
 SHARD = 5_000_000_000  # bytes of a file of tensors
@@ -63,7 +67,7 @@ def convert_model(
         )
     shards = split_shards([(one, one.entries) for one in actions], largest)
     work = WorkFolder(target, checkpoint, force)
-    work.begin(_fingerprint(checkpoint, shards))
+    work.begin(_fingerprint(checkpoint, options, shards))
     todo = [one for shard in shards for one in shard]
     shown = iter(bar(todo, "tensors", progress))
     outcomes: List[Outcome] = []
@@ -92,6 +96,10 @@ def convert_model(
         structure.is_known,
         _bytes_before(checkpoint),
         sum(one.size for one in actions),
+        options.method,
+        options.weights,
+        None if options.weights is None else options.scales,
+        options.rounded_inputs,
     )
     texts = dict(provenance or {})
     finish_folder(work, checkpoint, options, actions, report, structure, texts)
@@ -108,8 +116,9 @@ def _check_patterns(
     checked = []
     for action in bar(actions, "weights checked", progress):
         if action.kind == "pack" and action.encoding is not None:
-            rows = WeightRows(checkpoint, action.name)
-            reason = obeys(rows, action.encoding, action.dtype)
+            rows = WeightRows(checkpoint, action.name, action.is_exact)
+            dtype = action.elements if action.is_exact else action.dtype
+            reason = obeys(rows, action.encoding, str(dtype))
             if reason:
                 weight = checkpoint.weights[action.name]
                 action = planner.dense(action.item, weight, reason)
@@ -121,18 +130,17 @@ def _write(
     checkpoint: Checkpoint, action: Action, options: Options, writer: ShardWriter
 ) -> List[Outcome]:
     """Writes what an action makes; its outcome, if it is of a matrix."""
-    kept = error = None
+    fidelity = rounding = None
     item, e = action.item, action.encoding
     if action.kind == "copy":
         writer.copy(item.name, item.file.tensors[item.parts[0]], item.file.path)
     elif action.kind == "pack" and e is not None:
-        rows = WeightRows(checkpoint, action.name)
-        is_pruned = options.prune == "magnitude"
-        components, fidelity = pack_rows(rows, e, action.dtype, is_pruned)
+        components, fidelity = _pack(checkpoint, action, e, options)
         _write_packed(writer, action, components)
-        kept, error = fidelity.kept, fidelity.error
+        rounding = fidelity.rounding
     elif action.kind == "keep":
-        _write_packed(writer, action, packed_components(checkpoint, action))
+        components, rounding = _keep(checkpoint, action, options)
+        _write_packed(writer, action, components)
     else:
         (name,) = action.entries
         for start, array in cast_rows(checkpoint, action):
@@ -141,12 +149,48 @@ def _write(
         return []
     names = item.parts
     before = sum(checkpoint.file_of(name).tensors[name].size for name in names)
+    is_rounded = rounding is not None and action.elements is not None
     return [
         Outcome(
             action.name, action.shape, action.dtype, encoding_text(e), action.reason,
-            kept, error, action.kind == "keep", before, action.size,
+            None if fidelity is None else fidelity.kept,
+            None if fidelity is None else fidelity.error,
+            action.kind == "keep", before, action.size,
+            None if action.elements is None else options.weights,
+            rounding.relative if is_rounded else None,
         )
     ]  # fmt: skip
+
+
+def _pack(
+    checkpoint: Checkpoint, action: Action, e: Encoding, options: Options
+) -> Tuple[Dict[str, Any], Fidelity]:
+    """The components of a dense weight, and what is kept of it."""
+    rows = WeightRows(checkpoint, action.name, action.is_exact)
+    if action.is_exact:
+        found, fidelity = pack_rows(rows, e, str(action.elements), is_pruned=False)
+        return {**found, **scale_component(checkpoint, action)}, fidelity
+    rounding = None if action.elements is None else _rounding(action, options)
+    return pack_rows(rows, e, action.dtype, options.prune == "magnitude", rounding)
+
+
+def _keep(
+    checkpoint: Checkpoint, action: Action, options: Options
+) -> Tuple[Dict[str, Any], RoundingError]:
+    """The components of a weight that is packed already, and how far they are off."""
+    found = packed_components(checkpoint, action)
+    if action.elements is None or action.is_exact:
+        return found, RoundingError()
+    try:
+        return _rounding(action, options).apply(found, action.shape[0])
+    except EncodingError as error:
+        raise CheckpointError(
+            f"{checkpoint.path}: weight {action.name!r}: {error}"
+        ) from None
+
+
+def _rounding(action: Action, options: Options) -> Rounding:
+    return Rounding(str(action.elements), action.dtype, options.scales)
 
 
 def _write_packed(
@@ -159,7 +203,9 @@ def _write_packed(
     writer.add(prefix + EXTRA, extra_state(action.encoding, action.shape))
 
 
-def _fingerprint(checkpoint: Checkpoint, shards: Sequence[Sequence[Action]]) -> Any:
+def _fingerprint(
+    checkpoint: Checkpoint, options: Options, shards: Sequence[Sequence[Action]]
+) -> Any:
     """What a run must have in common with one whose files it goes on with."""
     sources = [
         [path.name, path.stat().st_size, path.stat().st_mtime_ns]
@@ -169,7 +215,8 @@ def _fingerprint(checkpoint: Checkpoint, shards: Sequence[Sequence[Action]]) -> 
         [[one.name, one.kind, one.dtype, encoding_text(one.encoding)] for one in shard]
         for shard in shards
     ]
-    return {"sources": sources, "plan": plan}
+    asked = [options.prune, options.weights, options.scales, options.rounded_inputs]
+    return {"sources": sources, "options": asked, "plan": plan}
 
 
 def _bytes_before(checkpoint: Checkpoint) -> int:

@@ -8,7 +8,7 @@ import re
 from typing import Any, Dict, Mapping, Tuple
 
 from ..checkpoint import Checkpoint
-from .plan import WEIGHT, Structure
+from .actions import WEIGHT, Structure
 
 EMBEDDING = "its name is that of an embedding"
 TIED = "it is the head, which shares its weight with the embedding"

@@ -1,37 +1,42 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""One layer pruned and packed, some outputs at a time: memory holds what is packed, and
-a part of the dense weight."""
+"""One layer pruned, packed and perhaps rounded, some outputs at a time: memory holds
+what is packed, and a part of the dense weight."""
 
 from __future__ import annotations
 
 import math
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from typing import Any, Dict, Iterator, Tuple
+from dataclasses import dataclass, field, replace
+from typing import Any, Callable, Dict, Iterator, Optional, Tuple
 
 import numpy as np
 
 from ...encoding import Encoding, EncodingError, index_dtype, packed_shapes
 from ...packing import canonical, two_four
 from ...pruning.prune import prune
+from ..packed_file import SCALE
 from ..scales import numpy_type, to_f32
 from ..sparse_config import encoding_text
 from ..tensor_file import CheckpointError
+from .rounding import NUMBERS, Rounding, RoundingError, largest_values
 
 PART = 1 << 19  # bytes of a dense weight that are looked at together
-NUMBERS = 1 << 16  # elements that are numbers of f32 together
 THREADS = 2  # each of which has a part
 SLICES = 32  # in which a weight is cut at least, as far as its panels allow
 
 
 @dataclass
 class Fidelity:
-    """How much of a weight is kept: sums over its elements."""
+    """How much of a weight is kept: sums over its elements.
+
+    rounding:  of what is kept.
+    """
 
     before: float = 0.0
     after: float = 0.0
     energy: float = 0.0
     lost: float = 0.0
+    rounding: RoundingError = field(default_factory=RoundingError)
 
     @staticmethod
     def of(before: np.ndarray, after: np.ndarray, dtype: str) -> "Fidelity":
@@ -56,6 +61,7 @@ class Fidelity:
         self.after += other.after
         self.energy += other.energy
         self.lost += other.lost
+        self.rounding.add(other.rounding)
 
     @property
     def kept(self) -> float:
@@ -82,53 +88,87 @@ def parts(rows: Any, e: Encoding, itemsize: int) -> Iterator[Tuple[int, int]]:
 
 
 def pack_rows(
-    rows: Any, e: Encoding, dtype: str, is_pruned: bool
+    rows: Any,
+    e: Encoding,
+    dtype: str,
+    is_pruned: bool,
+    rounding: Optional[Rounding] = None,
 ) -> Tuple[Dict[str, np.ndarray], Fidelity]:
     """The components of a weight, and what is kept of it.
 
     rows:       a `WeightRows`.
     dtype:      of the packed values.
     is_pruned:  whether the weight is pruned; else it must have the pattern.
+    rounding:   of the packed values; None: they stay as they are.
 
     Raises CheckpointError, naming the weight, where it does not fit.
     """
-    itemsize = numpy_type(dtype).itemsize
-    components = _room(e, rows.shape, dtype)
+    elements = None if rounding is None else rounding.elements
+    components = _room(e, rows.shape, dtype, elements)
     widths = dict(zip(("index", "inner_index"), (one.block[1] for one in e.levels)))
-    widths["values"] = 1
+    if rounding is not None and rounding.scales == "tensor" and not e.is_shuffled:
+        # All of the weight has to be seen before the first part is rounded.
+        largest = np.float32(0)
+        for part in _pruned_parts(
+            rows, e, dtype, is_pruned, lambda _, __, kept: _largest(kept, dtype)
+        ):
+            largest = np.maximum(largest, part)
+        rounding = replace(rounding, largest=largest)
 
-    def pack(bounds: Tuple[int, int]) -> Fidelity:
-        first, stop = bounds
-        dense = rows.read(first, stop, dtype)
-        try:
-            kept = prune(dense, e, dtype) if is_pruned else dense
-            packed = canonical.encode(kept, e, dtype)
-        except EncodingError as error:
-            raise CheckpointError(
-                f"{rows.checkpoint.path}: weight {rows.name!r}: {error}"
-            ) from None
-        for name, part in packed.components.items():
+    def put(first: int, dense: np.ndarray, kept: np.ndarray) -> Fidelity:
+        found = canonical.encode(kept, e, dtype).components
+        fidelity = Fidelity.of(dense, kept, dtype)
+        if rounding is not None:
+            found, fidelity.rounding = rounding.apply(found, len(dense), first)
+        for name, part in found.items():
             if e.is_shuffled:  # it is the whole one
                 components[name] = part
             else:
                 # One column stands for so many outputs.
-                start = first // widths[name]
-                components[name][:, start : start + part.shape[1]] = part
-        return Fidelity.of(dense, kept, dtype)
+                start = first // widths.get(name, 1)
+                components[name][..., start : start + part.shape[-1]] = part
+        return fidelity
 
     fidelity = Fidelity()
-    itemsize = numpy_type(dtype).itemsize
-    with ThreadPoolExecutor(THREADS) as pool:
-        for one in pool.map(pack, parts(rows, e, itemsize)):
-            fidelity.add(one)
+    for one in _pruned_parts(rows, e, dtype, is_pruned, put):
+        fidelity.add(one)
     return components, fidelity
 
 
-def _room(e: Encoding, shape: Tuple[int, int], dtype: str) -> Dict[str, np.ndarray]:
-    types = {"values": numpy_type(dtype), "perm": np.dtype(np.uint32)}
+def _pruned_parts(
+    rows: Any, e: Encoding, dtype: str, is_pruned: bool, use: Callable[..., Any]
+) -> Iterator[Any]:
+    """What `use` returns of each part: its first output, as it is, and pruned.
+
+    Raises as `pack_rows` does."""
+
+    def prune_part(bounds: Tuple[int, int]) -> Any:
+        first, stop = bounds
+        dense = rows.read(first, stop, dtype)
+        try:
+            return use(first, dense, prune(dense, e, dtype) if is_pruned else dense)
+        except EncodingError as error:
+            raise CheckpointError(
+                f"{rows.checkpoint.path}: weight {rows.name!r}: {error}"
+            ) from None
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        yield from pool.map(prune_part, parts(rows, e, numpy_type(dtype).itemsize))
+
+
+def _largest(kept: np.ndarray, dtype: str) -> np.float32:
+    return largest_values(kept, dtype).max(initial=0)
+
+
+def _room(
+    e: Encoding, shape: Tuple[int, int], dtype: str, elements: Optional[str]
+) -> Dict[str, np.ndarray]:
+    types = {"values": numpy_type(elements or dtype), "perm": np.dtype(np.uint32)}
     for name, level in zip(("index", "inner_index"), e.levels):
         types[name] = index_dtype(level.m)
-    shapes = packed_shapes(e, shape)
+    shapes: Dict[str, Tuple[int, ...]] = dict(packed_shapes(e, shape))
+    if elements is not None:
+        types[SCALE], shapes[SCALE] = np.dtype(np.float32), shape[:1]
     return {name: np.empty(size, types[name]) for name, size in shapes.items()}
 
 

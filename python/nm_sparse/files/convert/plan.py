@@ -4,105 +4,22 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
 from typing import Any, Dict, List, Mapping, Optional, Tuple
+
+import numpy as np
 
 from ...encoding import Encoding
 from ..checkpoint import COMPANIONS, MARLIN, Checkpoint, Weight
 from ..contents import Item, contents
-from ..scales import FLOATS, check_readable, numpy_type, scale_name
+from ..packed_file import INPUT_SCALE
+from ..scales import FLOATS, check_readable, numpy_type, read_scale, scale_name
+from ..sparse_config import METHOD, NARROW, SparseConfig, encoding_text
 from ..tensor_file import CheckpointError
+from .actions import WEIGHT, Action, Structure, layer_name
 from .entries import cast_entry, copied_entry, packed_entries
-from .shard_writer import Entry
+from .options import Options
 
 ACTIVATIONS = ("input_scale", "input_zero_point", "output_scale", "k_scale", "v_scale")
-WEIGHT = ".weight"
-
-
-@dataclass(frozen=True)
-class Options:
-    """What is asked for.
-
-    encoding:  of linear layers; None: those that `layers` does not name stay dense.
-    layers:    exceptions by patterns of layers' names (`fnmatch`), the first that
-               matches decides; None for dense.
-    dtype:     element type of all floating tensors, one of `scales.FLOATS`; None: as it
-               is, and that of the model's config for weights of fewer bits.
-    prune:     "magnitude", or "none" for weights that have their pattern already:
-               others stay dense.
-    """
-
-    encoding: Optional[Encoding] = None
-    layers: Mapping[str, Optional[Encoding]] = field(default_factory=dict)
-    dtype: Optional[str] = None
-    prune: str = "magnitude"
-
-    def find(self, layer: str) -> Tuple[Optional[str], Optional[Encoding]]:
-        """The pattern that decides about a layer, if one does, and its encoding."""
-        for pattern, e in self.layers.items():
-            if fnmatchcase(layer, pattern):
-                return pattern, e
-        return None, self.encoding
-
-
-@dataclass(frozen=True)
-class Structure:
-    """Which tensors of a checkpoint are weights of layers that can be packed.
-
-    linear:    their shapes, [outputs, inputs], by name.
-    others:    why each other matrix cannot be packed, by name.
-    is_known:  whether the model itself says so; else names do.
-    tied:      names of linear layers that have no weight of their own in it.
-    """
-
-    linear: Mapping[str, Tuple[int, int]]
-    others: Mapping[str, str]
-    is_known: bool
-    tied: Tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Action:
-    """What becomes of a tensor, or of the tensors of a weight.
-
-    kind:      "pack" a weight, "keep" one that is packed already, "unpack" one that no
-               packed layer can have, "cast" a weight or tensor to `dtype`, "copy" it.
-    dtype:     of the values.
-    reason:    why a matrix stays dense.
-    entries:   the tensors that it is in the new checkpoint.
-    """
-
-    item: Item
-    kind: str
-    shape: Tuple[int, ...]
-    dtype: str
-    entries: Mapping[str, Entry]
-    encoding: Optional[Encoding] = None
-    reason: str = ""
-
-    @property
-    def name(self) -> str:
-        return self.item.name
-
-    @property
-    def layer(self) -> str:
-        return layer_name(self.name)
-
-    @property
-    def prefix(self) -> str:
-        """With which the names of a packed layer's tensors begin."""
-        return layer_name(self.name) + "."
-
-    @property
-    def size(self) -> int:
-        """In bytes, of what is written."""
-        return sum(entry[2] for entry in self.entries.values())
-
-
-def layer_name(name: str) -> str:
-    """That of the layer that has a weight."""
-    return name[: -len(WEIGHT)] if name.endswith(WEIGHT) else name
 
 
 class Planner:
@@ -119,6 +36,9 @@ class Planner:
         """In the order of the checkpoint. Tensors that belong to a weight's elements,
         as scales, are in none: they are part of what is written."""
         check_readable(self.checkpoint)
+        said = self.checkpoint.compression
+        if said.get("quant_method") == METHOD:
+            SparseConfig.parse(said)  # of a version that is known
         items = contents(self.checkpoint)
         # Where quantized activations are left, so are their scales.
         names = {item.name for item in items if item.kind != "other"}
@@ -143,12 +63,77 @@ class Planner:
         shape, e = tuple(described.shape), described.encoding
         name = item.name if item.name.endswith(WEIGHT) else item.name + WEIGHT
         is_layer = name in self.structure.linear or not self.structure.is_known
-        if is_layer and e.dim == 1 and not e.is_free and len(shape) == 2:
-            entries = packed_entries(layer_name(name), shape, e, dtype)
-            return Action(item, "keep", shape, dtype, entries, e)
-        entries = {name: cast_entry(shape, dtype)}
         reason = self.structure.others.get(name, "no layer has a weight of its pattern")
+        if is_layer and e.dim == 1 and not e.is_free and len(shape) == 2:
+            pattern = self._check_same(layer_name(name), e)
+            if pattern is None:
+                return self._keep(item, shape, dtype, e, described.dtype)
+            reason = f"{pattern!r} leaves it dense"
+        entries = {name: cast_entry(shape, dtype)}
         return Action(item, "unpack", shape, dtype, entries, reason=reason)
+
+    def _check_same(self, layer: str, e: Encoding) -> Optional[str]:
+        """The pattern that leaves a layer dense which is packed; None where none does.
+
+        Raises CheckpointError where another encoding is asked for than it has: what is
+        gone of its weight does not come back."""
+        pattern, asked = self.options.find(layer)
+        if pattern is not None:
+            self.used[pattern].append(layer)
+            if asked is None:
+                self._check_dense(pattern, layer)
+                return pattern
+        if self.options.prune != "none" and asked not in (None, e):
+            raise CheckpointError(
+                f"{self.checkpoint.path}: {layer} is packed already, as "
+                f"{encoding_text(e)}, and {encoding_text(asked)} is asked for: legal "
+                "is the same, or prune none, which keeps what is packed; for another "
+                "pattern convert the dense model, or save this one dense, after "
+                "model.dequantize()"
+            )
+        return None
+
+    def _check_dense(self, pattern: str, layer: str) -> None:
+        """Raises CheckpointError unless a packed layer's weight is a matrix there."""
+        reason = self.structure.others.get(layer + WEIGHT)
+        if not self.structure.is_known:
+            reason = "no model was asked how its layer has a dense one"
+        if reason is not None:
+            self._fail(
+                pattern,
+                f"leaves {layer} dense, whose weight is packed, and {reason}: legal is "
+                "to leave it packed",
+            )
+
+    def _keep(
+        self, item: Item, shape: Tuple[int, ...], dtype: str, e: Encoding, stored: str
+    ) -> Action:
+        """A weight that is packed already, and stays so."""
+        elements = self._elements()
+        is_exact = self._is_exact(item.name, stored, shape[0])
+        layer = layer_name(item.name)
+        entries = packed_entries(layer, shape, e, dtype, elements)
+        # It is for inputs that are rounded to the elements that they were before.
+        source = f"{self.checkpoint.packed[item.name].prefix}{INPUT_SCALE}"
+        if is_exact and self.options.rounded_inputs and self.checkpoint.has(source):
+            entries[f"{layer}.{INPUT_SCALE}"] = cast_entry((), "f32")
+        return Action(
+            item, "keep", shape, dtype, entries, e, elements=elements, is_exact=is_exact
+        )
+
+    def _elements(self) -> Optional[str]:
+        """Of packed weights, as in MLIR; None: they have none."""
+        weights = self.options.weights
+        return None if weights is None else NARROW[weights]
+
+    def _is_exact(self, name: str, stored: str, outputs: int) -> bool:
+        """Whether a weight has the elements and scales already that it is to have."""
+        scale = None
+        if stored == self._elements():
+            scale = read_scale(self.checkpoint, name, outputs)
+        if scale is None or not (np.isfinite(scale) & (scale > 0)).all():
+            return False
+        return self.options.scales == "output" or bool((scale == scale[0]).all())
 
     def _plain(self, item: Item, reason: str = "") -> Action:
         """A tensor that is copied, but for its type."""
@@ -167,8 +152,16 @@ class Planner:
         pattern, e = self.options.find(layer_name(item.name))
         reason = self._obstacle(item.name, shape, dtype, pattern, e)
         if reason is None and e is not None:
-            entries = packed_entries(layer_name(item.name), shape, e, dtype)
-            return Action(item, "pack", shape, dtype, entries, e)
+            own = layer_name(item.name), shape, e, dtype
+            elements = self._elements()
+            is_exact = self.options.prune == "none" and self._is_exact(
+                item.name, weight.dtype, weight.outputs
+            )
+            entries = packed_entries(*own, elements)
+            return Action(
+                item, "pack", shape, dtype, entries, e, elements=elements,
+                is_exact=is_exact,
+            )  # fmt: skip
         return self.dense(item, weight, reason or "")
 
     def dense(self, item: Item, weight: Weight, reason: str) -> Action:
@@ -216,7 +209,7 @@ class Planner:
             self.used[pattern].append(layer)
         if e is None:
             return f"{pattern!r} leaves it dense" if pattern else "no encoding is given"
-        return _misfit(shape, dtype, e, is_named=pattern == layer)
+        return _misfit(shape, dtype, self._elements(), e, is_named=pattern == layer)
 
     def _check_patterns(self) -> None:
         for pattern, layers in self.used.items():
@@ -245,7 +238,11 @@ def _owner(name: str) -> Optional[str]:
 
 
 def _misfit(
-    shape: Tuple[int, int], dtype: str, e: Encoding, is_named: bool
+    shape: Tuple[int, int],
+    dtype: str,
+    elements: Optional[str],
+    e: Encoding,
+    is_named: bool,
 ) -> Optional[str]:
     """Why a weight of this shape gains nothing from the pattern."""
     window, panel = e.m * e.block[0], e.block[1]
@@ -254,7 +251,7 @@ def _misfit(
     if shape[0] < panel:
         return f"its {shape[0]} outputs are less than a panel of {panel}"
     dense = math.prod(shape) * numpy_type(dtype).itemsize
-    entries = packed_entries("", shape, e, dtype)
+    entries = packed_entries("", shape, e, dtype, elements)
     packed = sum(size for _, _, size in entries.values())
     if packed >= dense and not is_named:
         return f"packed it takes {packed} bytes, dense {dense}"

@@ -12,8 +12,9 @@ from ...encoding import EncodingError, Packed
 from ...packing import canonical, two_four
 from .. import marlin
 from ..checkpoint import BITMASK, MARLIN, PARTS, Checkpoint
+from ..packed_file import INPUT_SCALE, SCALE
 from ..scales import from_f32, numpy_type, read_scale, to_f32
-from .plan import Action
+from .actions import Action
 
 PART = 1 << 22  # bytes that are converted together
 
@@ -24,12 +25,17 @@ class WeightRows:
     multiple:  `read` takes whole multiples of so many outputs.
     """
 
-    def __init__(self, checkpoint: Checkpoint, name: str) -> None:
-        """Raises CheckpointError where its scale is not legal."""
+    def __init__(
+        self, checkpoint: Checkpoint, name: str, is_exact: bool = False
+    ) -> None:
+        """`is_exact`: `read` returns elements without their scale.
+
+        Raises CheckpointError where that is not legal."""
         self.checkpoint, self.name = checkpoint, name
         self.weight = checkpoint.weights[name]
         self.shape = self.weight.outputs, self.weight.inputs
-        self.scale = read_scale(checkpoint, name, self.weight.outputs)
+        scale = read_scale(checkpoint, name, self.weight.outputs)
+        self.scale = None if is_exact else scale
         is_marlin = self.weight.stored == MARLIN
         self.multiple = marlin.OUTPUTS if is_marlin else 1
         prefix = name[: -len("weight")]
@@ -126,5 +132,20 @@ def _retyped(checkpoint: Checkpoint, action: Action) -> Packed:
 
 
 def packed_components(checkpoint: Checkpoint, action: Action) -> Dict[str, np.ndarray]:
-    """Those of a weight that is packed already, in the type of its action."""
-    return dict(_retyped(checkpoint, action).components)
+    """Those of a weight that is packed already: in the type of its action, or its
+    elements and scales where they stay."""
+    if not action.is_exact:
+        return dict(_retyped(checkpoint, action).components)
+    found = dict(checkpoint.read_packed(action.name).components)
+    found.update(scale_component(checkpoint, action))
+    if action.prefix + INPUT_SCALE in action.entries:
+        prefix = checkpoint.packed[action.name].prefix
+        found[INPUT_SCALE] = checkpoint.tensor(prefix + INPUT_SCALE)
+    return found
+
+
+def scale_component(checkpoint: Checkpoint, action: Action) -> Dict[str, np.ndarray]:
+    """The scale of a weight that has one, for each of its outputs."""
+    scale = read_scale(checkpoint, action.name, action.shape[0])
+    assert scale is not None
+    return {SCALE: np.broadcast_to(scale, action.shape[:1])}

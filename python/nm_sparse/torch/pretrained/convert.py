@@ -32,6 +32,9 @@ def convert_pretrained(
     *,
     dtype: object = None,
     prune: str = "magnitude",
+    weights: Optional[str] = None,
+    scales: str = "output",
+    activations: Optional[str] = None,
     shard_bytes: int = SHARD,
     force: bool = False,
     progress: bool = True,
@@ -50,6 +53,13 @@ def convert_pretrained(
                   it is.
     prune:        "magnitude", or "none" where weights have their pattern already, and
                   others are to stay dense.
+    weights:      "e4m3" or "int8": what is kept is rounded to elements of 8 bits with
+                  scales, as by `PackedWeight.quantize`; None: it is not.
+    scales:       of such weights: "output", one for each, or "tensor", the same for
+                  all.
+    activations:  "same": inputs of these layers are multiplied as they are; or as
+                  `weights`, which None means, too: they are rounded to such elements,
+                  each token with a scale of its own.
     shard_bytes:  of a file of tensors.
     provenance:   free text by key, for config.json and the model card.
 
@@ -73,6 +83,9 @@ def convert_pretrained(
         },
         kind,
         prune,
+        weights,
+        scales,
+        activations,
     )
     checkpoint = Checkpoint(source)
     return convert_model(

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Dict, Optional, Sequence, Tuple
 
 from ...encoding import Encoding, packed_shapes
-from ...files.convert.plan import WEIGHT
+from ...files.convert.actions import WEIGHT
 from ...files.packed_file import EXTRA, SCALE, PackedPlace, packed_places
 from ...files.sparse_config import NARROW, SparseConfig, encoding_text
 from ...files.tensor_file import CheckpointError, TensorFile

@@ -16,7 +16,7 @@ from transformers.core_model_loading import (
     rename_source_key,
 )
 
-from ...files.convert.plan import layer_name
+from ...files.convert.actions import layer_name
 from ..layers.convertible import is_convertible
 
 JOINED = "transformers joins it with other tensors as {}, for which is no packed layer"

@@ -110,9 +110,10 @@ class PackedParts(nn.Module):
 
     def missing(self) -> str:
         """The name of a tensor that no checkpoint has set; "" where there is none."""
-        for name in self.names:
+        for name in (*self.names, "bias"):
+            part = getattr(self, name)
             # Transformers marks what it has loaded so.
-            if not getattr(getattr(self, name), "_is_hf_initialized", False):
+            if part is not None and not getattr(part, "_is_hf_initialized", False):
                 return name
         return ""
 

@@ -11,17 +11,21 @@ from torch import nn
 from transformers.quantizers.base import HfQuantizer
 from transformers.utils.quantization_config import QuantizationConfigMixin
 
+from ...encoding import EncodingError
 from ...files.packed_file import INPUT_SCALE
 from ...files.sparse_config import METHOD, NARROW, SparseConfig
 from ...files.tensor_file import CheckpointError
 from ..layers.convertible import is_convertible, matrix_shape
 from ..layers.linear_state import PackedState
+from ..layers.sharding import is_sharded
 from .headers import PackedHeaders
 from .hooks import move_hooks
 from .mapping import Names
+from .parallel import TensorParallel
 from .parts import PackedParts
 from .registration import register
 from .save import sparse_config
+from .sharded import ShardedParts, gathered_state
 
 
 class PackedQuantizationConfig(QuantizationConfigMixin):
@@ -69,7 +73,7 @@ class PackedQuantizer(HfQuantizer):
 
     def __init__(self, quantization_config: Any, **kwargs: Any) -> None:
         super().__init__(quantization_config, **kwargs)
-        self._places: List[Tuple[PackedParts, str]] = []
+        self._places: List[Tuple[Union[PackedParts, ShardedParts], str]] = []
         if not self.pre_quantized:
             raise ValueError(
                 "quantization_config is of nm_sparse, and the checkpoint is dense: "
@@ -80,8 +84,11 @@ class PackedQuantizer(HfQuantizer):
     def is_serializable(self) -> bool:
         return True
 
-    def get_state_dict_and_metadata(self, model: Any) -> Tuple[None, Dict[str, str]]:
-        """Called before a model is saved: says which layers are packed now."""
+    def get_state_dict_and_metadata(
+        self, model: Any
+    ) -> Tuple[Optional[Dict[str, Any]], Dict[str, str]]:
+        """Called before a model is saved: says which layers are packed now. The state
+        is None where the model can say it itself."""
         own = self.quantization_config.sparse
         found = sparse_config(model, own.provenance)
         if found is None:
@@ -89,19 +96,16 @@ class PackedQuantizer(HfQuantizer):
         else:
             self.quantization_config = PackedQuantizationConfig(found)
             model.config.quantization_config = self.quantization_config
-        return None, {}
+        return gathered_state(model), {}
 
     def _process_model_before_weight_loading(
         self, model: Any, checkpoint_files: Optional[List[str]] = None, **kwargs: Any
     ) -> None:
-        """Replaces dense layers by `PackedParts`.
+        """Replaces dense layers by `PackedParts`, and by `ShardedParts` where several
+        processes share them.
 
         Raises CheckpointError where checkpoint, config.json and model do not fit."""
-        if getattr(model.config, "distributed_config", None) is not None:
-            raise CheckpointError(
-                "tp_plan or distributed_config is given: legal for packed layers is "
-                "none yet; load the model whole, or with device_map"
-            )
+        shared = TensorParallel.of(model)
         sparse = self.quantization_config.sparse
         headers = PackedHeaders(checkpoint_files) if checkpoint_files else None
         if headers is not None:
@@ -118,29 +122,37 @@ class PackedQuantizer(HfQuantizer):
             dense = model.get_submodule(layer)
             shape = headers.shape(said) if headers is not None else None
             _check_place(dense, layer, said, shape, layer in tied)
-            parts = PackedParts(dense, e, *_elements(headers, sparse, said))
+            given = dense, e, *_elements(headers, sparse, said)
+            is_shared = shared is not None and shared.check(layer, said, dense, e)
+            parts = ShardedParts.of(*given) if is_shared else PackedParts(*given)
             replace_module(model, dense, parts)
             self._places.append((parts, said))
 
     def _process_model_after_weight_loading(self, model: Any, **kwargs: Any) -> Any:
         """Makes packed layers of what is loaded."""
         for parts, said in self._places:
-            if parts.is_offloaded:
+            if isinstance(parts, PackedParts) and parts.is_offloaded:
                 continue
             missing = parts.missing()
             if missing:
                 raise CheckpointError(f"{said}.{missing} is missing in the checkpoint")
             try:
-                made = parts.to_layer()
+                _finish(model, parts)
             except ValueError as error:
                 raise CheckpointError(f"{said}: {error}") from None
-            replace_module(model, parts, made)
-            move_hooks(parts, made)
         self._places = []
         return model
 
     def _dequantize(self, model: Any, dtype: Optional[torch.dtype] = None) -> Any:
-        """With dense layers, whose weights are as they were but for their zeros."""
+        """With dense layers, whose weights are as they were but for their zeros.
+
+        Raises EncodingError where several processes share a layer."""
+        for name, module in model.named_modules():
+            if isinstance(module, PackedState) and is_sharded(module.weight):
+                raise EncodingError(
+                    f"{name} is shared by several processes: legal is a model that is "
+                    "whole; load it without tp_plan, then call dequantize()"
+                )
         for module in list(model.modules()):
             if isinstance(module, PackedState):
                 packed: Any = module
@@ -148,6 +160,16 @@ class PackedQuantizer(HfQuantizer):
                 dense = dense if dtype is None else dense.to(dtype)
                 replace_module(model, module, dense)
         return model
+
+
+def _finish(model: nn.Module, parts: Union[PackedParts, ShardedParts]) -> None:
+    """Puts the layer in the place of its parts, which are loaded."""
+    if isinstance(parts, ShardedParts):
+        parts.finish()  # in place, as its hooks know it
+    else:
+        made = parts.to_layer()
+        replace_module(model, parts, made)
+        move_hooks(parts, made)
 
 
 def _check_place(

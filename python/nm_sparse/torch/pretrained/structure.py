@@ -7,7 +7,7 @@ The model is built on the meta device, where it takes no memory.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Dict, Optional, Tuple
+from typing import Any, Dict, Optional, Set, Tuple
 
 import torch
 import transformers
@@ -15,9 +15,9 @@ from torch import nn
 
 from ...files.checkpoint import Checkpoint
 from ...files.convert import Structure
+from ...files.convert.actions import WEIGHT
 from ...files.convert.names import TIED
-from ...files.convert.plan import WEIGHT
-from ..layers.convertible import conv1d_class
+from ..layers.convertible import conv1d_class, matrix_shape
 from .mapping import Names
 
 
@@ -33,19 +33,22 @@ def model_structure(checkpoint: Checkpoint) -> Optional[Structure]:
     names = Names(model)
     linear: Dict[str, Tuple[int, int]] = {}
     others: Dict[str, str] = {}
+    packed: Set[nn.Module] = set()
     shared = _shared(model)
-    weights = {n: (w.outputs, w.inputs) for n, w in checkpoint.weights.items()}
+    stored = {n: False for n in checkpoint.weights}
     for name in checkpoint.packed:
-        key = name if name.endswith(WEIGHT) else name + WEIGHT
-        weights[key] = checkpoint.packed[name].described.shape[:2]
-    for name in weights:
+        stored[name if name.endswith(WEIGHT) else name + WEIGHT] = True
+    for name, is_packed in stored.items():
         found = _layer(model, names, shared, name)
         if isinstance(found, str):
             others[name] = found
-        else:
-            linear[name] = found.out_features, found.in_features
-    tied = [name for name, reason in shared.items() if name in names.linear]
-    return Structure(linear, others, is_known=True, tied=tuple(tied))
+            # `sparsify_` packs more layers, whose weights may stay packed.
+            found = _packable(model, names, shared, name) if is_packed else None
+        if found is not None:
+            linear[name] = tuple(matrix_shape(found))
+            packed.add(found)
+    left = (n for n in sorted(names.linear) if model.get_submodule(n) not in packed)
+    return Structure(linear, others, is_known=True, left=tuple(left))
 
 
 def empty_model(checkpoint: Checkpoint) -> Any:
@@ -86,6 +89,20 @@ def _layer(
         return f"its layer is a {type(module).__name__}, not an nn.Linear"
     if type(module).forward is not nn.Linear.forward:
         return f"its layer is a {type(module).__name__} with a forward of its own"
+    return module
+
+
+def _packable(
+    model: Any, names: Names, shared: Dict[str, str], name: str
+) -> Optional[nn.Module]:
+    """The layer whose weight this is, if a packed layer could replace it."""
+    try:
+        layer = names.layer(name)
+    except ValueError:
+        return None
+    if layer not in names.linear or layer in shared:
+        return None
+    module: nn.Module = model.get_submodule(layer)
     return module
 
 
