@@ -6,10 +6,11 @@ usage: call_overhead.py [--json OUT] [--calls N] [--repeats N]
 
 Layers are so small that the GPU waits for the host: the time of many calls, divided
 by their number, is what the host takes for one. "program" is a call of a compiled
-program, "direct" the C function behind it. Beside it are the dense layer of torch, an
-NMLinear with and without gradients, and what the driver alone takes for a launch
-(launch_floor.c, where there is a C compiler). Needs the package with its library, and
-torch with a GPU.
+program, "direct" the C function behind it. Beside it are the dense layer of torch and
+an NMLinear, both with and without gradients, and what the driver alone takes for a
+launch (launch_floor.c, where there is a C compiler). Layers of e4m3 round their input,
+by a kernel in front; they have no program here. Needs the package with its library,
+and torch with a GPU.
 """
 
 from __future__ import annotations
@@ -32,10 +33,12 @@ from nm_sparse.bindings import library
 from nm_sparse.torch import NMLinear
 
 LAYERS = (
-    ("2:4", 1),
-    ("2:4", 64),
-    ("8:32, block = [1, 128]", 1),
-    ("8:32, block = [1, 128]", 64),
+    ("2:4", 1, None),
+    ("2:4", 64, None),
+    ("8:32, block = [1, 128]", 1, None),
+    ("8:32, block = [1, 128]", 64, None),
+    ("2:4", 1, "e4m3"),
+    ("2:4", 64, "e4m3"),
 )
 SIZE = 512
 
@@ -53,34 +56,63 @@ def microseconds(call: Callable[[], Any], calls: int) -> float:
     return found
 
 
-def make_calls(pattern: str, tokens: int) -> Tuple[Dict[str, Callable[[], Any]], float]:
-    """What is timed, by name, and the largest relative error of the program."""
+Calls = Dict[str, Callable[[], Any]]
+
+
+def make_calls(
+    pattern: str, tokens: int, elements: Optional[str]
+) -> Tuple[Calls, float]:
+    """What is timed, by name, and the largest relative error of the program, or of the
+    layer where there is none."""
     torch.manual_seed(tokens)
     encoding = nm.Encoding.parse(f"{pattern}, dim = 1")
     dense = torch.nn.Linear(SIZE, SIZE, dtype=torch.float16, device="cuda")
-    layer = NMLinear.from_dense(dense, encoding)
+    own = {} if elements is None else dict(elements=elements, activations=elements)
+    layer = NMLinear.from_dense(dense, encoding, **own)
     weight = layer.to_dense().weight.detach()
-    program = nm.compile(nm.LinearSpec(encoding.mlir(), SIZE, SIZE, bias=True))
     x = torch.randn(tokens, SIZE, dtype=torch.float16, device="cuda")
     bias = dense.bias.detach()
-    packed = program.prepare(nm.pack(weight.cpu(), encoding), like=x)
-    y = torch.full((tokens, SIZE), float("nan"), dtype=torch.float16, device="cuda")
-    program(x, packed, bias, y)
     expected = F.linear(x.double(), weight.double(), bias.double())
-    error = float((y - expected).abs().max() / expected.abs().max())
-    direct = program["linear"].direct
-
-    def without_gradients() -> Any:
+    calls: Calls = {}
+    if elements is None:
+        calls, y = make_program(encoding, weight, x, bias)
+    else:
         with torch.no_grad():
-            return layer(x)
+            y = layer(x)
+        launch = layer._eager_elements._launch
+        if launch is None or not launch._rounded:
+            raise SystemExit(f"{elements}: x is not rounded by the C module")
+    error = float((y - expected).abs().max() / expected.abs().max())
 
+    def without_gradients(call: Callable[[], Any]) -> Callable[[], Any]:
+        def run() -> Any:
+            with torch.no_grad():
+                return call()
+
+        return run
+
+    calls["NMLinear"] = lambda: layer(x)
+    # As the layer: a module, whose weight is trained.
+    calls["dense"] = lambda: dense(x)
+    for name in ("NMLinear", "dense"):
+        calls[f"{name}, no_grad"] = without_gradients(calls[name])
+    calls["F.linear"] = lambda: F.linear(x, weight, bias)
+    return calls, error
+
+
+def make_program(
+    encoding: nm.Encoding, weight: torch.Tensor, x: torch.Tensor, bias: torch.Tensor
+) -> Tuple[Calls, torch.Tensor]:
+    """Calls of a compiled program, and its result."""
+    program = nm.compile(nm.LinearSpec(encoding.mlir(), SIZE, SIZE, bias=True))
+    packed = program.prepare(nm.pack(weight.cpu(), encoding), like=x)
+    y = torch.full((len(x), SIZE), float("nan"), dtype=torch.float16, device="cuda")
+    program(x, packed, bias, y)
+    direct = program["linear"].direct
     return {
         "program": lambda: program(x, packed, bias, y),
         "direct": lambda: direct(None, x, packed, bias, y),
-        "NMLinear, no_grad": without_gradients,
-        "NMLinear": lambda: layer(x),
-        "dense": lambda: F.linear(x, weight, bias),
-    }, error
+    }, y
 
 
 def launch_floor() -> Optional[float]:
@@ -112,13 +144,15 @@ def main() -> None:
             for name, call in calls.items():
                 times[name].append(microseconds(call, options.calls))
     rows = []
-    for (pattern, tokens), (calls, error), times in zip(LAYERS, made, found):
+    for (pattern, tokens, elements), (calls, error), times in zip(LAYERS, made, found):
         row: Dict[str, Any] = {"pattern": pattern, "tokens": tokens, "error": error}
+        if elements is not None:
+            row["elements"] = elements
         row.update({name: statistics.median(times[name]) for name in calls})
         row["least"] = {name: min(times[name]) for name in calls}
         rows.append(row)
         print(
-            f"{pattern}, {tokens} tokens, error {error:.1e}: "
+            f"{pattern}, {elements or 'f16'}, {tokens} tokens, error {error:.1e}: "
             + ", ".join(
                 f"{name} {row[name]:.1f} ({row['least'][name]:.1f}) us"
                 for name in calls

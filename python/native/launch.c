@@ -10,34 +10,7 @@
  *
  *===----------------------------------------------------------------------===*/
 
-#include "tensors.h"
-
-enum { MOST_RESULTS = 16 };
-
-typedef int (*CallFunction)(NmsProgram *, int32_t, const NmsArray *, int32_t,
-                            NmsAllocate, void *, void *);
-typedef void (*SetDeviceFunction)(int32_t);
-
-/* A function of a program, as it is called. */
-typedef struct {
-  NmsProgram *program;
-  int32_t function;
-  CallFunction run;
-  SetDeviceFunction setDevice;
-  PyObject *allocate; /* (device, stream, bytes): a tensor, the workspace */
-  PyObject *fail;     /* (status): raises what a status stands for */
-
-  /* What Python passes: an array, or the components of a weight. */
-  Py_ssize_t slotCount;
-  int32_t slotSizes[MOST_ARGUMENTS]; /* 0: an array, else components */
-  int32_t slotNumbers[MOST_ARGUMENTS][NMS_MAX_RANK];
-  Py_ssize_t resultCount;
-  int32_t results[MOST_RESULTS]; /* slots that are written to */
-
-  /* What the kernels take. */
-  int32_t count;
-  ElementType types[MOST_ARGUMENTS];
-} Call;
+#include "call.h"
 
 static const char *kCall = "nm_sparse.call";
 static PyObject *nameArrays;
@@ -146,6 +119,10 @@ static PyObject *prepare(PyObject *module, PyObject *arguments) {
   return capsule;
 }
 
+const Call *findCall(PyObject *capsule) {
+  return PyCapsule_GetPointer(capsule, kCall);
+}
+
 static int readArgument(const Call *call, PyObject *tensor, int32_t number,
                         Arrays *all) {
   return readTensor(tensor, &call->types[number], number, all);
@@ -166,17 +143,18 @@ static int readWeight(const Call *call, PyObject *weight, Py_ssize_t slot,
   return isRead;
 }
 
+int readSlot(const Call *call, Py_ssize_t slot, PyObject *given, Arrays *all) {
+  return call->slotSizes[slot]
+             ? readWeight(call, given, slot, all)
+             : readArgument(call, given, call->slotNumbers[slot][0], all);
+}
+
 static int readArguments(const Call *call, PyObject *const *arguments,
                          Arrays *all) {
   all->device = -1;
-  for (Py_ssize_t i = 0; i < call->slotCount; ++i) {
-    int isRead =
-        call->slotSizes[i]
-            ? readWeight(call, arguments[i], i, all)
-            : readArgument(call, arguments[i], call->slotNumbers[i][0], all);
-    if (!isRead)
+  for (Py_ssize_t i = 0; i < call->slotCount; ++i)
+    if (!readSlot(call, i, arguments[i], all))
       return 0;
-  }
   return all->device >= 0;
 }
 
@@ -226,23 +204,19 @@ static PyObject *giveResults(const Call *call, PyObject *const *arguments) {
   return results;
 }
 
-static PyObject *run(const Call *call, const Arrays *all, void *stream,
-                     PyObject *const *arguments) {
-  Running running = {call, all->device, stream, NULL, NULL};
+int runCall(const Call *call, int64_t device, const NmsArray *arrays,
+            void *stream) {
+  Running running = {call, device, stream, NULL, NULL};
   /* It waits while another thread, which may need Python, loads the kernels. */
   running.thread = PyEval_SaveThread();
-  call->setDevice((int32_t)all->device);
-  int status = call->run(call->program, call->function, all->arrays,
-                         call->count, allocateWorkspace, &running, stream);
+  call->setDevice((int32_t)device);
+  int status = call->run(call->program, call->function, arrays, call->count,
+                         allocateWorkspace, &running, stream);
   PyEval_RestoreThread(running.thread);
   /* Memory that is given back now is used again behind the kernels, on the same
    * stream, by the allocator that it is from. */
   Py_XDECREF(running.workspace);
-  if (status == NMS_CALL_WITHOUT_MEMORY)
-    return NULL;
-  if (status)
-    return PyObject_CallFunction(call->fail, "i", status);
-  return giveResults(call, arguments);
+  return status;
 }
 
 /* launch(call, stream, argument...): the results, once the kernels are on the
@@ -251,8 +225,7 @@ static PyObject *run(const Call *call, const Arrays *all, void *stream,
  * raises. */
 static PyObject *launch(PyObject *module, PyObject *const *arguments,
                         Py_ssize_t count) {
-  const Call *call =
-      count < 2 ? NULL : PyCapsule_GetPointer(arguments[0], kCall);
+  const Call *call = count < 2 ? NULL : findCall(arguments[0]);
   if (!call) {
     if (!PyErr_Occurred())
       PyErr_SetString(PyExc_TypeError, "launch takes at least 2 arguments");
@@ -267,13 +240,27 @@ static PyObject *launch(PyObject *module, PyObject *const *arguments,
     PyErr_Clear();
     Py_RETURN_NONE;
   }
-  return run(call, &all, stream, arguments + 2);
+  int status = runCall(call, all.device, all.arrays, stream);
+  if (status == NMS_CALL_WITHOUT_MEMORY)
+    return NULL;
+  if (status)
+    return PyObject_CallFunction(call->fail, "i", status);
+  return giveResults(call, arguments + 2);
 }
 
 static PyMethodDef methods[] = {
     {"prepare", prepare, METH_VARARGS, NULL},
     {"use_exchange", useExchange, METH_VARARGS, NULL},
     {"launch", (PyCFunction)(void (*)(void))launch, METH_FASTCALL, NULL},
+    {"bind", bindCall, METH_VARARGS, NULL},
+    {"launch_bound", (PyCFunction)(void (*)(void))launchBound, METH_FASTCALL,
+     NULL},
+    {"rounder", makeRounder, METH_VARARGS, NULL},
+    {"launch_rounded", (PyCFunction)(void (*)(void))launchRounded,
+     METH_FASTCALL, NULL},
+    {"watch", watchPlaces, METH_VARARGS, NULL},
+    {"unchanged", (PyCFunction)(void (*)(void))comparePlaces, METH_FASTCALL,
+     NULL},
     {NULL, NULL, 0, NULL}};
 
 static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT,
@@ -288,7 +275,7 @@ static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT,
 
 PyMODINIT_FUNC PyInit__launch(void) {
   nameArrays = PyUnicode_InternFromString("arrays");
-  if (!nameArrays || !prepareTensors())
+  if (!nameArrays || !prepareTensors() || !prepareBound() || !prepareWatch())
     return NULL;
   return PyModule_Create(&definition);
 }

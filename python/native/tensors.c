@@ -31,6 +31,10 @@ PyObject *useExchange(PyObject *module, PyObject *arguments) {
   PyObject *capsule, *tensor, *parameter;
   if (!PyArg_ParseTuple(arguments, "OOO", &capsule, &tensor, &parameter))
     return NULL;
+  if (capsule == Py_None) {
+    exchange = NULL;
+    Py_RETURN_FALSE;
+  }
   const DLPackExchangeAPI *api =
       PyCapsule_GetPointer(capsule, "dlpack_exchange_api");
   if (!api)
@@ -54,6 +58,15 @@ int findCurrentStream(int64_t device, void **stream) {
 static int isExchanged(PyObject *tensor) {
   PyObject *type = (PyObject *)Py_TYPE(tensor);
   return exchange && (type == tensorType || type == parameterType);
+}
+
+int viewTensor(PyObject *tensor, DLTensor *view) {
+  if (!isExchanged(tensor))
+    return 0;
+  if (exchange->dltensor_from_py_object_no_sync(tensor, view) == 0)
+    return view->ndim <= NMS_MAX_RANK && (view->ndim == 0 || view->strides);
+  PyErr_Clear();
+  return 0;
 }
 
 Py_ssize_t readSizes(PyObject *tuple, int64_t *sizes) {

@@ -35,7 +35,8 @@ int prepareTensors(void);
 
 /* use_exchange(capsule, Tensor, Parameter): from now on reads tensors of these
  * types by the C functions of the capsule, and not by their methods. False
- * where these are of another version of DLPack. */
+ * where these are of another version of DLPack, or where it is None: by their
+ * methods again. */
 PyObject *useExchange(PyObject *module, PyObject *arguments);
 
 /* The stream that torch launches on now. 0 where it does not say. */
@@ -49,6 +50,10 @@ int readType(PyObject *sample, ElementType *type);
 
 /* Where the elements of a tensor are, an address. 0 with an exception. */
 int readAddress(PyObject *tensor, void **address);
+
+/* Describes a tensor that is read by DLPack, whose memory and sizes it borrows.
+ * 0 where it is none. */
+int viewTensor(PyObject *tensor, DLTensor *view);
 
 /* Fills argument `number` from a tensor of this type. 0 where it is something
  * else, on another device than those before it or on none, or begins where

@@ -12,7 +12,13 @@ import functools
 import sys
 from typing import Any, Callable, Optional, Sequence, Tuple, Union
 
-from .bindings.library import RuntimeFailure, last_error, launcher, library
+from .bindings.library import (
+    RuntimeFailure,
+    available,
+    last_error,
+    launcher,
+    library,
+)
 from .interop.operands import OperandError, torch_dtype, torch_memory
 
 # Takes a stream (its address; None: the current one of torch) and the arguments of a
@@ -21,7 +27,19 @@ from .interop.operands import OperandError, torch_dtype, torch_memory
 # launched, where an argument is something else, of another type, or does not begin at
 # a multiple of 16 bytes. Raises OperandError for other sizes or strides than the
 # program takes, and RuntimeFailure for what the driver refuses.
+#
+# Where tensors are read by DLPack it has an attribute `bind`, a `Bind`.
 DirectCall = Callable[..., Any]
+
+# Takes a stream, the arguments of a DirectCall as a tuple, in which results and what
+# each call gives are None, and the last size of each result. Returns a function of x
+# [..., K], whose rows are what the call gives, or of x and the tensors that it gives.
+# That returns new results [..., N] like x, a list; None as a DirectCall does, also for
+# other sizes and where x is empty. None instead of the function where the arguments do
+# not fit. `with_rounder` of the function takes a kernel, as `rounder` of rounded.c does
+# behind the driver's functions, and returns a function of x that calls by what the
+# kernel makes of it; None where there is no driver.
+Bind = Callable[[int, Tuple[Any, ...], Tuple[int, ...]], Optional[Callable[..., Any]]]
 
 
 def direct_call(
@@ -54,7 +72,63 @@ def direct_call(
     )  # fmt: skip
     launch: Any = functools.partial(module.launch, call)
     launch.program = program
-    return launch if is_exchanged else functools.partial(_on_current, launch)
+    if not is_exchanged:
+        return functools.partial(_on_current, launch)
+    launch.bind = functools.partial(_bind, module, call, program)
+    return launch
+
+
+def _bind(
+    module: Any, call: Any, program: Any, stream: int, arguments: Any, outputs: Any
+) -> Any:
+    """A `Bind` of a call that is prepared."""
+    bound = module.bind(call, stream, arguments, outputs)
+    if bound is None:
+        return None
+    launch: Any = functools.partial(module.launch_bound, bound)
+    launch.program = program
+    launch.with_rounder = functools.partial(_with_rounder, module, bound, program)
+    return launch
+
+
+def _with_rounder(module: Any, bound: Any, program: Any, kernel: Any) -> Any:
+    driver = _driver_functions()
+    if driver is None:
+        return None
+    rounder = module.rounder(driver, *kernel)
+    launch: Any = functools.partial(module.launch_rounded, bound, rounder)
+    launch.program = program
+    return launch
+
+
+@functools.lru_cache(maxsize=None)
+def _driver_functions() -> Optional[Tuple[Any, ...]]:
+    """The addresses of cuLaunchKernel and cuCtxGetDevice."""
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return None
+    functions = driver.cuLaunchKernel, driver.cuCtxGetDevice
+    return tuple(ctypes.cast(one, ctypes.c_void_p).value for one in functions)
+
+
+# (owner, attribute, key, value): an object, or a layer by its number; and what it has:
+# the item `key` of its attribute, a dict, or if the key is None the attribute itself,
+# a tensor.
+Place = Tuple[Any, str, Optional[str], Any]
+
+
+def watch(
+    count: int, places: Sequence[Place]
+) -> Optional[Callable[[Sequence[Any]], bool]]:
+    """A function that says of `count` layers whether their places have the same values
+    as now, tensors the same memory, and those with no key also the same version. None
+    where the C module does not read tensors of torch."""
+    module = launcher() if available() else None
+    if module is None or not _use_exchange(module):
+        return None
+    seen = module.watch(count, tuple(places))
+    return None if seen is None else functools.partial(module.unchanged, seen)
 
 
 @functools.lru_cache(maxsize=None)

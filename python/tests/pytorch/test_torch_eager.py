@@ -15,7 +15,7 @@ from torch import nn  # noqa: E402
 from torch.multiprocessing.reductions import StorageWeakRef  # noqa: E402
 
 from nm_sparse.torch import NMLinear, PackedWeight  # noqa: E402
-from nm_sparse.torch.layers import eager, kernels  # noqa: E402
+from nm_sparse.torch.layers import eager, kernels, watch  # noqa: E402
 from nm_sparse.torch.layers.mlp import GatedMLP, shared_linear  # noqa: E402
 from nm_sparse.torch.layers.ops import activate  # noqa: E402
 
@@ -84,8 +84,13 @@ def test_shapes(machine, layer, shape):
     assert machine.kernels.calls == [7, 7] and len(machine.found) == 1
 
 
-def test_kernels_are_found_anew_where_something_has_changed(machine, layer):
+@pytest.mark.parametrize("is_native", [True, False])
+def test_kernels_are_found_anew_where_something_has_changed(
+    monkeypatch, machine, layer, is_native
+):
     x = torch.randn(3, K)
+    if not is_native:  # as where torch does not offer its tensors to C
+        monkeypatch.setattr(watch.direct, "watch", lambda count, places: None)
 
     def finds():
         before = len(machine.found)
@@ -103,6 +108,10 @@ def test_kernels_are_found_anew_where_something_has_changed(machine, layer):
     layer.weight = nn.Parameter(copied, requires_grad=False)
     assert finds() == 1
     layer.bias = nn.Parameter(torch.randn(N), requires_grad=False)
+    assert finds() == 1
+    layer.bias.data.add_(1)  # which kernels read anew
+    assert finds() == 0
+    layer.bias.data = layer.bias.data.clone()
     assert finds() == 1
     layer.bias = None
     assert finds() == 1
@@ -136,6 +145,32 @@ def test_other_types_and_devices_are_not_looked_for(machine):
     elsewhere = NMLinear(K, N, "2:4", bias=False, device="meta").requires_grad_(False)
     with pytest.raises(Exception, match="the weight on meta"):
         elsewhere(x.float())
+    assert not machine.found
+
+
+def test_swapped_tensors(machine, layer):
+    """The parameter is the same object, and has another's components."""
+    x = torch.randn(3, K)
+    check(layer, x)
+    with torch.no_grad():
+        other = nn.Parameter(layer.weight.clone().mul_(2), requires_grad=False)
+    torch.utils.swap_tensors(layer.weight, other)
+    check(layer, x)
+    assert len(machine.found) == 2
+
+
+def test_biases_that_kernels_cannot_read(machine, layer):
+    class Bias(torch.Tensor):
+        pass
+
+    x = torch.randn(3, K)
+    for bias in (
+        torch.randn(2 * N)[::2],
+        torch.randn(N).as_subclass(Bias),
+        torch.randn(1).expand(N),
+    ):
+        layer._parameters["bias"] = bias
+        torch.testing.assert_close(layer(x), layer.to_dense()(x), check_dtype=False)
     assert not machine.found
 
 

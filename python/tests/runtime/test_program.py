@@ -9,8 +9,9 @@ import weakref
 
 import numpy as np
 import pytest
+from launched_tensors import Exchange, OnHost, Tensor, launcher  # noqa: F401
 
-from nm_sparse import Encoding, EncodingError, direct, encode, pack, prune
+from nm_sparse import Encoding, EncodingError, encode, pack, prune
 from nm_sparse.bindings import library as native
 from nm_sparse.compiler import CompileError
 from nm_sparse.interop.operands import NativeArrays, Operand, OperandError
@@ -191,88 +192,6 @@ def test_specs():
         LinearSpec.from_json('{"outputs": 3}')
 
 
-class Tensor:
-    """What the launcher asks of a tensor of torch, in memory of the emulator."""
-
-    def __init__(self, operand, array, dtype):
-        self.shape, self._strides = operand.sizes, operand.strides
-        self._address, self.array, self.dtype = operand.address, array, dtype
-
-    def stride(self):
-        return self._strides
-
-    def data_ptr(self):
-        return self._address
-
-    def get_device(self):
-        return 0
-
-
-class Exchange:
-    """What torch offers to read tensors by in C, for `Tensor` above: a capsule."""
-
-    class View(ctypes.Structure):
-        _fields_ = [
-            ("data", ctypes.c_void_p),
-            ("device", ctypes.c_int32 * 2),
-            ("rank", ctypes.c_int32),
-            ("type", ctypes.c_uint8 * 4),
-            ("sizes", ctypes.POINTER(ctypes.c_int64)),
-            ("strides", ctypes.POINTER(ctypes.c_int64)),
-            ("offset", ctypes.c_uint64),
-        ]
-
-    def __init__(self, stream, major=1):
-        self.codes, self.asked, self._keep = {}, [], []
-        describe = ctypes.PYFUNCTYPE(
-            ctypes.c_int, ctypes.py_object, ctypes.POINTER(Exchange.View)
-        )(self._describe)
-        find = ctypes.PYFUNCTYPE(
-            ctypes.c_int, ctypes.c_int32, ctypes.c_int32,
-            ctypes.POINTER(ctypes.c_void_p),
-        )(lambda kind, device, out: self._find(kind, device, out, stream))  # fmt: skip
-        table = (ctypes.c_uint64 * 7)(major | 3 << 32)
-        functions = [ctypes.cast(f, ctypes.c_void_p).value for f in (describe, find)]
-        table[5], table[6] = functions
-        make = ctypes.pythonapi.PyCapsule_New
-        make.restype, make.argtypes = ctypes.py_object, [
-            ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p,
-        ]  # fmt: skip
-        self._name = b"dlpack_exchange_api"
-        self._keep += [describe, find, table]
-        self.capsule = make(ctypes.addressof(table), self._name, None)
-
-    def _describe(self, tensor, out):
-        self.asked.append(tensor)
-        sizes, strides = (
-            (ctypes.c_int64 * max(1, len(one)))(*one)
-            for one in (tensor.shape, tensor.stride())
-        )
-        self._keep += [sizes, strides]
-        view = out.contents
-        # The offset and the data are parts of the address.
-        view.data, view.offset = tensor.data_ptr() - 16, 16
-        view.device[:] = [2, tensor.get_device()]
-        view.rank = len(tensor.shape)
-        view.type[:] = [self.codes.setdefault(tensor.dtype, len(self.codes)), 8, 1, 0]
-        view.sizes, view.strides = sizes, strides
-        return 0
-
-    def _find(self, kind, device, out, stream):
-        assert (kind, device) == (2, 0)
-        out[0] = stream
-        return 0
-
-
-@pytest.fixture
-def launcher():
-    module = native.launcher()
-    if module is None:
-        pytest.skip("the library has no launcher beside it")
-    yield module
-    direct._use_exchange.cache_clear()
-
-
 def use_launcher(monkeypatch, launch):
     """The emulator calls `launch(handle, number, operands, workspace)` in the place of
     the library's function."""
@@ -295,7 +214,7 @@ def use_launcher(monkeypatch, launch):
 
 
 @pytest.mark.parametrize("is_exchanged", [False, True])
-def test_the_launcher_of_tensors(monkeypatch, launcher, is_exchanged):
+def test_the_launcher_of_tensors(monkeypatch, launcher, is_exchanged):  # noqa: F811
     program, packed, x, _, expected = make_layer("8:32, block = [1, 128]", 11)
     out = np.full(expected.shape, np.nan, np.float16)
     lib = native.library()
@@ -345,7 +264,12 @@ def test_the_launcher_of_tensors(monkeypatch, launcher, is_exchanged):
         weight = PreparedWeight(tuple(parts), None)
         assert launcher.launch(call, stream, first, weight, last) is last
         assert bool(exchange.asked) == is_exchanged
-        assert launcher.launch(*good) is last
+        arguments = None, tuple(parts), None
+        bound = launcher.bind(call, 0, arguments, last.shape[-1:])
+        first.new_empty = lambda *shape: last if shape == last.shape else None
+        assert launcher.launch_bound(bound, first) == ([last] if is_exchanged else None)
+        if not is_exchanged:
+            assert launcher.launch(*good) is last
         return 0
 
     use_launcher(monkeypatch, launch)
@@ -353,7 +277,7 @@ def test_the_launcher_of_tensors(monkeypatch, launcher, is_exchanged):
     close(emulated, expected)
 
 
-def test_direct_calls_keep_their_program(launcher):
+def test_direct_calls_keep_their_program(launcher):  # noqa: F811
     pytest.importorskip("torch")
     program, *_ = make_layer("2:4", 3)
     direct_call, kept = program["linear"].direct, weakref.ref(program)
@@ -365,14 +289,7 @@ def test_direct_calls_keep_their_program(launcher):
     assert kept() is None
 
 
-class OnHost(Tensor):
-    """A tensor that is not on a GPU."""
-
-    def get_device(self):
-        return -1
-
-
-def test_what_the_launcher_is_prepared_for(launcher):
+def test_what_the_launcher_is_prepared_for(launcher):  # noqa: F811
     tensor = Tensor(Operand(0, 16, (3,), (1,), "", None), None, "f16")
     for slots, results in (((0, 2), (0,)), ((0, 1), ()), ((0, 1), (2,)), ((), (0,))):
         with pytest.raises(ValueError, match="legal are functions of at most 64"):

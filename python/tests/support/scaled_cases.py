@@ -32,8 +32,8 @@ def rounded(x, elements, scale=None):
     x = x.float()
     limit = LARGEST[elements]
     if scale is None:
-        scale = x.abs().amax(-1, keepdim=True).clamp(min=1e-12) / limit
-    y = (x / scale.float()).clamp(-limit, limit)
+        scale = x.abs().amax(-1, keepdim=True).clamp(min=1e-12) * (1 / limit)
+    y = (x * scale.float().reciprocal()).clamp(-limit, limit)
     y = y.round() if elements == "int8" else y.to(torch.float8_e4m3fn)
     return y.double() * scale.double()
 

@@ -19,6 +19,7 @@ from ...encoding import Packed
 from ...files.tensor_file import PathLike
 from ..weight.storage import from_storage
 from ..weight.weight import PackedWeight
+from .dense_products import PLAIN
 from .graph import Argument, Walk, freeze_weights
 from .iree import write_iree, write_parameters
 from .text import ExportError
@@ -165,6 +166,7 @@ def export_mlir(
         table = torch.export.default_decompositions()
         for operator in _WHOLE:
             table.pop(operator, None)
+        table.update(PLAIN)
         program = program.run_decompositions(table)
         _drop_aliases(program.graph)
         program.graph.eliminate_dead_code()

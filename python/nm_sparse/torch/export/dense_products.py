@@ -15,9 +15,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from ..layers.halved_ops import products
 from ..layers.mlp_ops import mlp_specs
 from ..layers.ops import activate
 from ..layers.shared_ops import split_layers
+from ..weight.quantize import quantize_by_operators
 from ..weight.spec import LinearSpec
 from .text import ExportError
 
@@ -80,8 +82,14 @@ def _shared(x: Tensor, *operands: Any) -> List[Tensor]:
     return [_product(x, *layer) for layer in split_layers(*operands)]
 
 
-# For ExportedProgram.run_decompositions.
+# Operators that are products and plain operators, for ExportedProgram.
+# run_decompositions.
+PLAIN: Dict[Any, Any] = {
+    torch.ops.nm_sparse.gated_linear.default: products,
+    torch.ops.nm_sparse.quantize_rows.default: quantize_by_operators,
+}
 DECOMPOSITIONS: Dict[Any, Any] = {
+    **PLAIN,
     torch.ops.nm_sparse.linear.default: _linear,
     torch.ops.nm_sparse.gated_mlp.default: _gated,
     torch.ops.nm_sparse.mlp.default: _mlp,

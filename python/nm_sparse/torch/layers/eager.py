@@ -4,7 +4,9 @@
 The operators of `ops.py` are found by torch's dispatcher, check what they are given,
 and look up kernels and stored weights: for a few tokens that takes longer than the
 product. An `EagerCall` does this once, and then only looks whether anything has
-changed: docs/decisions/071-layers-called-eagerly.md.
+changed: docs/decisions/071-layers-called-eagerly.md. What it does for each call is
+written in C, as far as torch offers it there:
+docs/decisions/093-eager-calls-in-c.md.
 """
 
 from __future__ import annotations
@@ -14,21 +16,14 @@ from typing import TYPE_CHECKING, Any, Callable, List, Optional, Sequence, Tuple
 import torch
 from torch import Tensor
 
-from ..weight.plain import is_plain_call
+from ..weight.plain import is_plain_call, is_plain_type
 from ..weight.weight import PackedWeight
 from .dense_copies import DenseLaunch, dense_launch
-from .eager_training import RecordedLinear
+from .eager_training import recorded_linear
+from .watch import Unchanged, watch
 
 if TYPE_CHECKING:
     from .linear import NMLinear
-
-# A tensor, its version and its address: whether something has changed.
-_Seen = Tuple[Tensor, int, int]
-
-
-def look(parts: Sequence[Tensor]) -> List[_Seen]:
-    return [(part, part._version, part.data_ptr()) for part in parts]
-
 
 # Counts how often settings of layers have changed that launches depend on.
 _settings = 0
@@ -45,73 +40,128 @@ def settings_changed() -> None:
     _settings += 1
 
 
+class Found:
+    """Layers as a launch is made for them.
+
+    weights, biases:  theirs; a layer may have no bias.
+    stream:     the address of the current stream.
+    variant:    what else the kernels depend on.
+    rounds:     whether x is rounded to elements.
+    unchanged:  says whether layers are these, as they are now.
+    """
+
+    def __init__(
+        self,
+        layers: Sequence["NMLinear"],
+        weights: Sequence[PackedWeight],
+        biases: Sequence[Tensor],
+        stream: int,
+        variant: Any,
+        rounds: bool,
+    ) -> None:
+        self.weights, self.biases = tuple(weights), tuple(biases)
+        self.stream, self.variant, self.settings = stream, variant, _settings
+        buffers = ("input_scale",) if rounds else ()
+        self.unchanged: Unchanged = watch(layers, weights, *buffers)
+        self.inputs, self.spec = layers[0].in_features, layers[0].kernel_spec
+        values = weights[0].values  # attributes of the weight itself take longer
+        self.device = values.device
+        self.dtype = weights[0].scaled_dtype if rounds else values.dtype  # of x
+
+    @property
+    def is_trained(self) -> bool:
+        """Whether the launch may record gradients."""
+        return len(self.weights) == 1 and self.weights[0].storage == "canonical"
+
+    def takes(self, x: Tensor) -> bool:
+        """Whether x is [..., K], not empty, of the type and device of the weights."""
+        return (
+            x.ndim > 0
+            and x.shape[-1] == self.inputs
+            and x.numel() > 0
+            and x.dtype == self.dtype
+            and x.device == self.device
+        )
+
+    def records(self, x: Tensor) -> bool:
+        """Whether gradients are recorded."""
+        if not torch.is_grad_enabled():
+            return False
+        if x.requires_grad or any([bias.requires_grad for bias in self.biases]):
+            return True
+        # Attributes of a subclass take a hundred times as long with its functions.
+        with torch._C.DisableTorchFunctionSubclass():
+            return any([weight.requires_grad for weight in self.weights])
+
+
 class Launch:
     """Kernels, and the weights as they read them.
 
     kernels:  of `kernels.py` or `shared_kernels.py`.
     parts:    the weights as the kernels read them.
-    seen:     what these were made of.
-    stream:   the address of the stream on which `parts` were made.
-    variant:  what else the kernels depend on.
-    settings: those of layers at that time.
+    others:   what the kernels read behind them, None for what each call gives.
+    found:    the layers.
     """
 
     def __init__(
         self,
         kernels: Any,
         parts: Sequence[Sequence[Tensor]],
-        seen: Sequence[_Seen],
-        biases: Sequence[Tensor],
-        stream: int,
-        variant: str,
-        settings: int,
+        others: Sequence[Optional[Tensor]],
+        found: Found,
     ) -> None:
         self.kernels = kernels  # whose program must live as long
-        self.direct = kernels.function.direct
-        self.outputs = kernels.outputs
+        self.direct, self.outputs = kernels.function.direct, tuple(kernels.outputs)
         self.weights = tuple(tuple(one) for one in parts)
-        self.seen, self.biases = tuple(seen), tuple(biases)
-        self.stream, self.variant, self.settings = stream, variant, settings
-        self.spec: Optional[str] = None  # of one layer, for gradients
+        self.others, self.found = tuple(others), found
+        # These are read for each call.
+        self.stream, self.variant = found.stream, found.variant
+        self.settings, self.unchanged = found.settings, found.unchanged
+        self.is_trained, self.records = found.is_trained, found.records
+        bind, self.bound = getattr(self.direct, "bind", None), None
+        if bind is not None:
+            results = [None] * len(self.outputs)
+            arguments = None, *self.weights, *self.others, *results
+            self.bound = bind(self.stream, arguments, self.outputs)
 
-    def fits(
-        self,
-        parts: Sequence[Tensor],
-        biases: Sequence[Tensor],
-        stream: int,
-        variant: str,
-    ) -> bool:
+    def fits(self, layers: Sequence["NMLinear"], stream: int, variant: Any) -> bool:
         """Whether the layers are those that this was made for, unchanged."""
-        if stream != self.stream or variant != self.variant:
-            return False
-        if self.settings != _settings:
-            return False
-        if len(parts) != len(self.seen) or len(biases) != len(self.biases):
-            return False
-        for part, (own, version, address) in zip(parts, self.seen):
-            if (
-                part is not own
-                or part._version != version
-                or part.data_ptr() != address
-            ):
-                return False
-        return all(
-            one is own and one.is_contiguous() for one, own in zip(biases, self.biases)
+        return (
+            stream == self.stream
+            and variant == self.variant
+            and self.settings == _settings
+            and self.unchanged(layers)
         )
 
     def run(self, x: Tensor) -> Optional[List[Tensor]]:
-        """The results for a contiguous x; None where the kernels decline it."""
+        """The results for x; None where the kernels decline it."""
         return self.run_sparse(x)
 
-    def run_sparse(self, x: Tensor) -> Optional[List[Tensor]]:
+    def run_sparse(self, x: Tensor, *given: Tensor) -> Optional[List[Tensor]]:
+        """The same by kernels, from `given` in the place of x and of what is None
+        among others."""
+        if self.bound is not None:
+            return self.bound(x, *given)
+        return self._run_slowly(x, *given) if self.found.takes(x) else None
+
+    def _run_slowly(self, x: Tensor, *given: Tensor) -> Optional[List[Tensor]]:
+        """Where torch does not offer its tensors to C."""
+        rows, *rest = given or (x.contiguous().view(-1, x.shape[-1]),)
+        others = [rest.pop(0) if one is None else one for one in self.others]
         lead = x.shape[:-1]
-        rows = x if x.ndim == 2 else x.reshape(-1, x.shape[-1])
         results = [x.new_empty((*lead, size)) for size in self.outputs]
-        flat = results
-        if x.ndim != 2:
-            flat = [y.view(-1, size) for y, size in zip(results, self.outputs)]
-        done = self.direct(self.stream, rows, *self.weights, *self.biases, *flat)
+        flat = [y.view(-1, size) for y, size in zip(results, self.outputs)]
+        done = self.direct(self.stream, rows, *self.weights, *others, *flat)
         return None if done is None else results
+
+    def record(self, x: Tensor) -> Optional[Tensor]:
+        """The result, with gradients."""
+        results = self.run_sparse(x)
+        if results is None:
+            return None
+        found = self.found
+        bias = found.biases[0] if found.biases else None
+        return recorded_linear(x, found.weights[0], bias, found.spec, results)
 
 
 class _LaunchOrDense(Launch):
@@ -120,7 +170,7 @@ class _LaunchOrDense(Launch):
     dense: DenseLaunch
 
     def run(self, x: Tensor) -> Optional[List[Tensor]]:
-        if x.numel() < self.dense.elements:
+        if x.numel() < self.dense.elements or not self.found.takes(x):
             return self.run_sparse(x)
         return self.dense.run(x)
 
@@ -154,84 +204,79 @@ class EagerCall:
         find:     finds the kernels, of this `variant`.
         variant:  the activation of a gated MLP, "" of other layers.
         """
-        if not is_plain_call(x) or x.ndim < 1 or x.numel() == 0:
-            return None
-        weights, biases, parts = [], [], []
-        for layer in layers:
-            own = layer._parameters
-            weight, bias = own.get("weight"), own["bias"]
-            # torch computes it anew for each call, or it is sharded; FSDP2 writes it
-            # without a new version.
-            if type(weight) is not PackedWeight or weight.has_dense_gradient:
-                return None
-            weights.append(weight)
-            parts += weight.parts
-            if bias is not None:
-                biases.append(bias)
-        values = parts[0]  # attributes of the weight itself take longer
-        if x.shape[-1] != layers[0].in_features:
-            return None
-        if x.dtype != values.dtype or x.device != values.device:
-            return None
-        is_recorded = records(x, weights, biases)
-        if is_recorded and (len(layers) > 1 or weights[0].storage != "canonical"):
+        if not is_plain_call(x):
             return None
         stream = torch._C._cuda_getCurrentRawStream(x.get_device())
         launch = self._launch
-        if launch is None or not launch.fits(parts, biases, stream, variant):
-            self._launch = launch = None  # gives its memory back first
-            launch = self._find(parts, biases, layers, find, stream, variant)
-            self._launch = launch
+        if launch is None or not launch.fits(layers, stream, variant):
+            launch = self._renew(x, layers, find, stream, variant)
             if launch is None:
                 return None
-        x = x if x.is_contiguous() else x.contiguous()
-        if not is_recorded:
+        if not launch.records(x):
             return launch.run(x)
-        bias = biases[0] if biases else None
-        spec = layers[0].kernel_spec if launch.spec is None else launch.spec
-        launch.spec = spec
-        return [RecordedLinear.apply(x, weights[0], bias, spec, launch.run_sparse)]
+        y = launch.record(x) if launch.is_trained else None
+        return None if y is None else [y]
 
     def forget(self) -> None:
         """Lets go of the weights."""
         self._launch = None
 
-    def _find(
+    def _renew(
         self,
-        parts: Sequence[Tensor],
-        biases: Sequence[Tensor],
+        x: Tensor,
         layers: Sequence["NMLinear"],
         find: Find,
         stream: int,
         variant: str,
     ) -> Optional[Launch]:
-        device = parts[0].device
-        if any(one.is_inference() or one.device != device for one in parts):
+        """Another launch, for x and layers as they are now."""
+        found = find_weights(x, layers, stream, variant)
+        if found is None or (found.records(x) and not found.is_trained):
             return None
-        if any(not one.is_contiguous() or one.device != device for one in biases):
+        if any(bias.dtype != x.dtype for bias in found.biases):
             return None
-        if any(one.dtype != parts[0].dtype for one in biases):
-            return None
-        seen = look(parts)  # before: another thread may load others meanwhile
-        settings = _settings
-        found = find()
-        if found is None:
+        self._launch = None  # gives its memory back first
+        made = find()
+        if made is None:
             return None
         dense = dense_launch(layers, variant or None)
         if dense is None:
-            return Launch(*found, seen, biases, stream, variant, settings)
-        launch = _LaunchOrDense(*found, seen, biases, stream, variant, settings)
-        launch.dense = dense
-        return launch
+            self._launch = Launch(*made, found.biases, found)
+        else:
+            self._launch = _LaunchOrDense(*made, found.biases, found)
+            self._launch.dense = dense
+        return self._launch
 
 
-def records(x: Tensor, weights: Sequence[Tensor], biases: Sequence[Tensor]) -> bool:
-    """Whether gradients are recorded."""
-    if not torch.is_grad_enabled():
-        return False
-    with torch._C.DisableTorchFunctionSubclass():
-        return (
-            x.requires_grad
-            or any([weight.requires_grad for weight in weights])
-            or any([bias.requires_grad for bias in biases])
-        )
+def find_weights(
+    x: Tensor,
+    layers: Sequence["NMLinear"],
+    stream: int,
+    variant: Any,
+    rounds: bool = False,
+) -> Optional[Found]:
+    """What a launch needs of layers, as `Found`; None where x or one of them is for
+    operators.
+
+    It is looked at before the kernels are found: another thread may load others
+    meanwhile.
+    """
+    weights, biases = [], []
+    for layer in layers:
+        weight, bias = layer._parameters.get("weight"), layer._parameters["bias"]
+        # torch computes it anew for each call, or it is sharded; FSDP2 writes it
+        # without a new version.
+        if type(weight) is not PackedWeight or weight.has_dense_gradient:
+            return None
+        weights.append(weight)
+        if bias is not None:
+            biases.append(bias)
+    parts = [part for weight in weights for part in weight.parts]
+    if any(one.is_inference() or one.device != x.device for one in parts):
+        return None
+    if any(not is_plain_type(one) or one.device != x.device for one in biases):
+        return None
+    if any(not one.is_contiguous() for one in biases):
+        return None
+    found = Found(layers, weights, biases, stream, variant, rounds)
+    return found if found.takes(x) else None

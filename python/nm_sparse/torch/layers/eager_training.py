@@ -7,7 +7,7 @@ written in Python: docs/decisions/091-eager-gradients.md.
 
 from __future__ import annotations
 
-from typing import Any, Optional, Tuple
+from typing import Any, List, Optional, Tuple
 
 import torch
 from torch import Tensor
@@ -17,8 +17,8 @@ from ..weight.weight import PackedWeight, components_of
 from .ops import linear_gradients, saves
 
 
-class RecordedLinear(torch.autograd.Function):
-    """activation(x W^T + bias) by a launch of `eager.py`; the gradients are those of
+class _RecordedLinear(torch.autograd.Function):
+    """Records that `results` are activation(x W^T + bias); the gradients are those of
     the operator `nm_sparse::linear`."""
 
     @staticmethod
@@ -28,13 +28,12 @@ class RecordedLinear(torch.autograd.Function):
         weight: PackedWeight,
         bias: Optional[Tensor],
         spec: str,
-        launch: Any,
+        results: List[Tensor],
     ) -> Tensor:
-        plain = x.detach()
-        (y,) = launch(plain) or launch(plain.clone())  # which is aligned
+        (y,) = results
         activation = LinearSpec.parse(spec).activation
         has_x, has_bias, has_result = saves(activation, ctx.needs_input_grad[1])
-        ctx.spec, ctx.shape = spec, x.shape
+        ctx.spec = spec
         ctx.save_for_backward(
             x if has_x else None,
             bias if has_bias else None,
@@ -58,6 +57,13 @@ class RecordedLinear(torch.autograd.Function):
         if dvalues is not None:
             dweight = weight.with_components({"values": dvalues})
             dweight.shares_positions = True
-        dx = None if dx is None else dx.reshape(ctx.shape)
+        dx = None if dx is None else dx.reshape(*dy.shape[:-1], dx.shape[-1])
         db = None if db is None else db.to(dy.dtype)
         return dx, dweight, db, None, None
+
+
+# recorded_linear(x, weight, bias, spec, results): the result, whose gradients are
+# recorded; `results` has it alone, in a list, so that it is no operand. This is the
+# `apply` that `Function.apply` calls: that one takes as long as all the rest to look
+# for transforms, of which there are none here (`plain.py`).
+recorded_linear = super(torch.autograd.Function, _RecordedLinear).apply

@@ -16,8 +16,6 @@ from .eager import EagerCall, is_plain_call
 from .halved_ops import gate, has_halves
 from .mlp import is_plain
 
-_is_exporting = getattr(torch.compiler, "is_exporting", lambda: False)
-
 
 class HalvedMLP(nn.Module):
     """down(activation(gate) * up), where gate_up(x) is gate and up side by side.
@@ -69,7 +67,7 @@ class HalvedMLP(nn.Module):
     def _inside(self, x: Tensor) -> Tensor:
         """What down is applied to."""
         layer: Any = self.gate_up_proj
-        if self.obstacle() is not None or _is_exporting():
+        if self.obstacle() is not None:
             return gate(layer(x), self.activation)
         if not torch.is_grad_enabled() and is_plain_call(x):
             find, variant = self._find_eager, self.activation

@@ -120,7 +120,8 @@ def _fake(x: Tensor, weight: Parts, spec: str) -> Tensor:
     return x.new_empty(x.shape[:-1] + (n // 2,))
 
 
-def _products(x: Tensor, weight: Parts, spec: str) -> Tensor:
+def products(x: Tensor, weight: Parts, spec: str) -> Tensor:
+    """The same by `nm_sparse::linear`."""
     plain = _check(x, weight, spec)
     y = torch.ops.nm_sparse.linear(x, weight, None, plain.text)
     return gate(y, LinearSpec.parse(spec).activation)
@@ -155,7 +156,7 @@ def _autocast(device: str) -> None:
     LIBRARY.impl("gated_linear", gated, f"Autocast{device}")
 
 
-register("gated_linear", _reference, _fake, _products)
+register("gated_linear", _reference, _fake, products)
 LIBRARY.impl("gated_linear", _cuda, "CUDA")
 _autocast("CPU")
 _autocast("CUDA")

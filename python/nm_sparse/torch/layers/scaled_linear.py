@@ -71,11 +71,13 @@ class QuantizedInput(nn.Module):
         """Makes `input_scale`, f32 [], the scale of all tokens, whose largest numbers
         become the largest element times it; None: each token has its own.
 
-        Raises EncodingError unless it is finite and above 0.
+        Raises EncodingError unless it is from 2^-126 to 2^126, as numbers are
+        multiplied by its inverse in f32.
         """
-        if scale is not None and not 0 < scale < float("inf"):
+        if scale is not None and not 2.0**-126 <= scale <= 2.0**126:
             raise EncodingError(
-                f"input_scale is {scale}: legal is a finite number above 0, or None"
+                f"input_scale is {scale}: legal is a number from 2^-126 to 2^126, or "
+                "None"
             )
         found = None
         if scale is not None:

@@ -3,25 +3,42 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
 # Types of plain tensors: no subclass takes over what is computed with them.
 _PLAIN = (Tensor, torch.nn.Parameter)
 
+# Each call asks all of these: finding them in their modules takes as long again.
+_is_compiling = torch.compiler.is_compiling
+_dispatch_modes = torch._C._len_torch_dispatch_stack
+_function_modes = torch._C._len_torch_function_stack
+_transform = torch._C._functorch.peek_interpreter_stack
+_trace = torch._C._get_tracing_state
+_forward_ad = torch.autograd.forward_ad
+_is_autocast = torch.is_autocast_enabled
+_is_capturing = torch.cuda.is_current_stream_capturing
+
+
+def is_plain_type(x: Any) -> bool:
+    """Whether it is a tensor, and of no subclass but that of parameters."""
+    return type(x) in _PLAIN
+
 
 def is_untraced(x: Tensor) -> bool:
     """Whether an operator on x would be computed at once, on a GPU: nothing traces or
     transforms it."""
     return (
-        not torch.compiler.is_compiling()
+        not _is_compiling()
         and type(x) in _PLAIN
         and x.is_cuda
-        and torch._C._len_torch_dispatch_stack() == 0
-        and torch._C._len_torch_function_stack() == 0
-        and torch._C._functorch.peek_interpreter_stack() is None
-        and torch._C._get_tracing_state() is None
-        and torch.autograd.forward_ad._current_level < 0
+        and _dispatch_modes() == 0
+        and _function_modes() == 0
+        and _transform() is None
+        and _trace() is None
+        and _forward_ad._current_level < 0
     )
 
 
@@ -30,6 +47,6 @@ def is_plain_call(x: Tensor) -> bool:
     nothing casts it."""
     return (
         is_untraced(x)
-        and not torch.is_autocast_enabled("cuda")
-        and not torch.cuda.is_current_stream_capturing()
+        and not _is_autocast()  # on GPUs, whose name it would have to read
+        and not _is_capturing()
     )

@@ -2,7 +2,9 @@
 """Activations as elements of 8 bits with a scale for each token, or one for all.
 
 They are plain operators of torch, which `torch.compile` joins with what is in front of
-them, such as a norm. Eager calls on a GPU are one kernel, if triton is installed.
+them, such as a norm. Eager calls on a GPU are one kernel, if triton is installed; so
+are long rows in compiled graphs, which would be read several times there:
+docs/decisions/092-quantizing-rows.md.
 """
 
 from __future__ import annotations
@@ -17,8 +19,13 @@ from torch import Tensor
 
 from ...encoding import EncodingError
 from .plain import is_untraced
-from .scales import LARGEST, LEAST, to_elements, to_scale
-from .spec import NARROW, elements_of
+from .scales import LARGEST, LEAST, to_elements
+from .spec import DTYPES, NARROW, elements_of
+from .weight import LIBRARY
+
+# Elements of rows that compiled graphs read more than once.
+_LONG = 8192
+_LONGEST = 65536  # which the kernel can hold in registers
 
 
 def quantize_tokens(
@@ -31,8 +38,10 @@ def quantize_tokens(
     scale:     of all tokens, f32 []: what is larger than it allows becomes the largest
                element. By default each token has its own, that of its largest number.
 
-    Returns elements [..., K], rounded to nearest, and scales, f32 [..., 1]; or []
-    where there is one. They have no gradient: layers have one for x.
+    Returns elements [..., K] and scales, f32 [..., 1]; or [] where there is one. A
+    scale is the largest number of a token times 1 / 448 or 1 / 127, and elements are
+    x times the inverse of the scale, rounded to nearest, all of it in f32. They have
+    no gradient: layers have one for x.
 
     Raises EncodingError when a type or a shape is another one.
     """
@@ -50,21 +59,75 @@ def quantize_tokens(
             "torch.float32, one for all tokens"
         )
     x = x.detach()
-    if is_untraced(x) and x.numel() > 0:
-        launch = _launcher(kind, x.device)
+    if is_untraced(x):
+        launch = find_kernel(x, kind)
         if launch is not None:
             return launch(x, kind, scale)
+    return quantize_by_operators(x, kind, scale)
+
+
+def quantize_alone(
+    x: Tensor, elements: str, scale: Optional[Tensor]
+) -> Tuple[Tensor, Tensor]:
+    """`quantize_tokens` of an x that a single layer reads: long rows are quantized by a
+    kernel of their own in compiled graphs, too. Layers that share an x, and those of
+    short rows, often have a norm in front, which is joined."""
+    if scale is None and _is_long(x):
+        kind: Any = elements_of(elements, "elements")
+        return torch.ops.nm_sparse.quantize_rows(x.detach(), kind)
+    return quantize_tokens(x, elements, scale)
+
+
+def quantize_by_operators(
+    x: Tensor, kind: str, scale: Optional[Tensor] = None
+) -> Tuple[Tensor, Tensor]:
+    """`quantize_tokens` by plain operators; `kind` is that of elements in MLIR."""
     numbers = x.to(torch.float32)
     if scale is None:
         if x.shape[-1] == 0:
             return to_elements(numbers, kind), numbers.new_ones((*x.shape[:-1], 1))
-        scale = to_scale(numbers.abs().amax(-1, keepdim=True), kind)
-    return to_elements(numbers / scale, kind), scale
+        largest = numbers.abs().amax(-1, keepdim=True)
+        # GPUs divide by numbers so, and take long to divide by scales.
+        scale = largest.clamp(min=LEAST) * (1 / LARGEST[kind])
+    return to_elements(numbers * scale.reciprocal(), kind), scale
+
+
+def _is_long(x: Tensor) -> bool:
+    """Whether a graph that is compiled gives rows to a kernel of their own."""
+    return torch.compiler.is_compiling() and x.is_cuda and x.shape[-1] >= _LONG
+
+
+LIBRARY.define(
+    "quantize_rows(Tensor x, str elements) -> (Tensor, Tensor)",
+    tags=(torch.Tag.pt2_compliant_tag,),
+)
+
+
+@torch.library.impl(LIBRARY, "quantize_rows", "CompositeExplicitAutograd")
+def _quantize_rows(x: Tensor, elements: str) -> Tuple[Tensor, Tensor]:
+    launch = find_kernel(x, elements)
+    if launch is None:
+        return quantize_by_operators(x, elements)
+    return launch(x, elements, None)
+
+
+@torch.library.register_fake("nm_sparse::quantize_rows", lib=LIBRARY)
+def _quantize_rows_fake(x: Tensor, elements: str) -> Tuple[Tensor, Tensor]:
+    scale = x.new_empty((*x.shape[:-1], 1), dtype=torch.float32)
+    return torch.empty_like(
+        x, dtype=DTYPES[elements], memory_format=torch.contiguous_format
+    ), scale
+
+
+def find_kernel(x: Tensor, kind: str) -> Any:
+    """What quantizes x by one kernel; None where there is none."""
+    if not x.is_cuda or x.numel() == 0 or x.shape[-1] > _LONGEST:
+        return None
+    return _launcher(kind, x.device)
 
 
 @functools.lru_cache(maxsize=None)
 def _launcher(kind: str, device: torch.device) -> Any:
-    """What quantizes rows by one kernel; None where there is none."""
     if importlib.util.find_spec("triton") is None:
         return None
     # Earlier ones have no conversion to f8.

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The kernel of `quantize_tokens`, in triton: a program for each row."""
+"""The kernel of `quantize_tokens`, in triton: a program reads a row once."""
 
 from __future__ import annotations
 
-from typing import Optional, Tuple
+from typing import Any, Optional, Tuple
 
 import torch
 import triton
@@ -12,7 +12,32 @@ from torch import Tensor
 
 from .spec import DTYPES
 
-_MOST_ELEMENTS = 8192  # of a row that a program has at once
+
+@triton.jit
+def _load(x, at, columns):
+    return tl.load(x + at, mask=at < columns, other=0.0).to(tl.float32)
+
+
+@triton.jit
+def _largest(part):
+    # A NaN stays one, as in the operators of torch.
+    return tl.reduce(tl.abs(part), 0, _larger)
+
+
+@triton.jit
+def _larger(a, b):
+    return tl.maximum(a, b, tl.PropagateNan.ALL)
+
+
+@triton.jit
+def _store(out, at, columns, part, inverse, largest, IS_INTEGER: tl.constexpr):
+    part = part * inverse
+    if IS_INTEGER:
+        # Adding and taking away 1.5 * 2^23 rounds to the nearest even integer.
+        part = tl.clamp(part, -largest, largest)
+        part = (part + 12582912.0) - 12582912.0
+    part = tl.clamp(part, -largest, largest, tl.PropagateNan.ALL)
+    tl.store(out + at, part.to(out.dtype.element_ty), mask=at < columns)
 
 
 @triton.jit
@@ -23,50 +48,50 @@ def _quantize(
     columns,
     row_stride,
     largest,
-    inverse,
+    unit,
     least,
-    BLOCK: tl.constexpr,
+    HEAD: tl.constexpr,
+    TAIL: tl.constexpr,
     HAS_SCALE: tl.constexpr,
     IS_INTEGER: tl.constexpr,
 ):
+    """A row, as HEAD elements and as many more as TAIL, a power of two, or 0, has."""
     row = tl.program_id(0).to(tl.int64)
-    offsets = tl.arange(0, BLOCK)
     x += row * row_stride
     out += row * columns
+    at = tl.arange(0, HEAD)
+    head = _load(x, at, columns)
+    if TAIL > 0:
+        behind = HEAD + tl.arange(0, TAIL)
+        tail = _load(x, behind, columns)
     if HAS_SCALE:
         scale = tl.load(scales)
     else:
-        most = tl.zeros([BLOCK], dtype=tl.float32)
-        for start in range(0, columns, BLOCK):
-            at = start + offsets
-            part = tl.load(x + at, mask=at < columns, other=0.0).to(tl.float32)
-            # A NaN stays one, as in the operators of torch.
-            most = tl.maximum(most, tl.abs(part), tl.PropagateNan.ALL)
-        scale = tl.reduce(most, 0, _larger)
-        scale = tl.maximum(scale, least, tl.PropagateNan.ALL)
-        scale = scale * inverse  # as torch divides by numbers on GPUs
+        most = _largest(head)
+        if TAIL > 0:
+            most = _larger(most, _largest(tail))
+        scale = tl.maximum(most, least, tl.PropagateNan.ALL) * unit
         tl.store(scales + row, scale)
-    for start in range(0, columns, BLOCK):
-        at = start + offsets
-        part = tl.load(x + at, mask=at < columns, other=0.0).to(tl.float32)
-        part = tl.math.div_rn(part, scale)
-        if IS_INTEGER:
-            # Adding and taking away 1.5 * 2^23 rounds to the nearest even integer.
-            part = tl.clamp(part, -largest, largest)
-            part = (part + 12582912.0) - 12582912.0
-        part = tl.clamp(part, -largest, largest, tl.PropagateNan.ALL)
-        tl.store(out + at, part.to(out.dtype.element_ty), mask=at < columns)
+    inverse = tl.math.div_rn(1.0, scale)
+    _store(out, at, columns, head, inverse, largest, IS_INTEGER)
+    if TAIL > 0:
+        _store(out, behind, columns, tail, inverse, largest, IS_INTEGER)
 
 
-@triton.jit
-def _larger(a, b):
-    return tl.maximum(a, b, tl.PropagateNan.ALL)
+def _split(columns: int) -> Tuple[int, int]:
+    """HEAD and TAIL: with few threads that have no element."""
+    head = triton.next_power_of_2(columns + 1) // 2  # the largest up to `columns`
+    rest = columns - head
+    if 2 * rest > head:
+        return 2 * head, 0
+    return head, triton.next_power_of_2(rest) if rest else 0
 
 
 def quantize_rows(
     x: Tensor, kind: str, scale: Optional[Tensor], largest: float, least: float
 ) -> Tuple[Tensor, Tensor]:
-    """Elements and scales of x [..., K], which has an element, on its GPU.
+    """Elements and scales of x [..., K], which has an element, on its GPU. Registers
+    hold a row.
 
     kind:     of the elements, as in MLIR.
     scale:    as for `quantize_tokens`.
@@ -80,22 +105,32 @@ def quantize_rows(
     found = scale
     if found is None:
         found = torch.empty((count, 1), dtype=torch.float32, device=x.device)
-    block = min(triton.next_power_of_2(columns), _MOST_ELEMENTS)
     with torch.cuda.device(x.device):
-        _quantize[(count,)](
-            rows,
-            out,
-            found,
-            columns,
-            rows.stride(0),
-            largest,
-            1 / largest,
-            least,
-            BLOCK=block,
-            HAS_SCALE=scale is not None,
-            IS_INTEGER=kind == "i8",
-            num_warps=max(1, min(8, block // 256)),
-        )
+        launch(rows, out, found, kind, scale is not None, largest, least)
     if scale is None:
         found = found.view(*x.shape[:-1], 1)
     return out.view(x.shape), found
+
+
+def launch(
+    rows: Tensor,
+    out: Tensor,
+    scales: Tensor,
+    kind: str,
+    has_scale: bool,
+    largest: float,
+    least: float,
+) -> Tuple[Any, Tuple[Any, ...]]:
+    """Launches the kernel, a program for each row, on the current device.
+
+    Returns the compiled kernel and its arguments behind `scales`. They are the same
+    for all rows [tokens, K] of one type and length, K numbers apart, that begin at a
+    multiple of 16 bytes.
+    """
+    count, columns = rows.shape
+    head, tail = _split(columns)
+    numbers = columns, rows.stride(0), largest, 1 / largest, least
+    arguments = *numbers, head, tail, has_scale, kind == "i8"
+    warps = max(1, min(8 if head + tail <= 16384 else 16, head // 512))
+    kernel = _quantize[(count,)](rows, out, scales, *arguments, num_warps=warps)
+    return kernel, arguments
