@@ -9,8 +9,13 @@ from typing import Any, Callable
 import torch
 
 
-def capture(run: Callable[[], torch.Tensor]) -> Callable[[], torch.Tensor]:
-    """`run` as a CUDA graph, or as it is on the CPU."""
+def capture(
+    run: Callable[[], torch.Tensor], pool: Any = None
+) -> Callable[[], torch.Tensor]:
+    """`run` as a CUDA graph, or as it is on the CPU.
+
+    pool:  memory that graphs share which are not replayed at the same time, and whose
+           results are not read later."""
     if not torch.cuda.is_available():
         return run
     side = torch.cuda.Stream()
@@ -20,7 +25,7 @@ def capture(run: Callable[[], torch.Tensor]) -> Callable[[], torch.Tensor]:
             run()
     torch.cuda.current_stream().wait_stream(side)
     graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
+    with torch.cuda.graph(graph, pool=pool):
         result = run()
 
     def replay(inputs: Any = run) -> torch.Tensor:

@@ -13,8 +13,8 @@ from figure_style import BLUE, GREEN, GREY, ORANGE, PURPLE, start
 RESULTS = report.RESULTS
 BLOCKS = RESULTS / "h200-llama-blocks.json"
 PARTS = RESULTS / "h200-llama-parts.json"
-OVERHEAD = RESULTS / "h100-call-overhead.json"
-OVERHEAD_BEFORE = RESULTS / "h100-call-overhead-before.json"
+LOADED = RESULTS / "h200-loaded-blocks.json"
+OVERHEAD = RESULTS / "h200-call-overhead-c.json"
 QUALITY = RESULTS / "minilm-quality.json"
 FINETUNED = RESULTS / "h100-minilm-finetuned.json"
 SPEED = RESULTS / "h100-minilm-speed.json"
@@ -110,16 +110,36 @@ def parts():
 
 
 def overhead():
-    """What a call costs the host, before and after decision 071."""
-    data, before = read(OVERHEAD), read(OVERHEAD_BEFORE)
-    names = ["program", "NMLinear, no_grad", "NMLinear", "dense"]
+    """What a call costs the host."""
+    data = read(OVERHEAD)
+    names = ["program", "NMLinear, no_grad", "NMLinear", "dense, no_grad", "dense"]
     rows = []
-    for one, old in zip(data["rows"], before["rows"]):
-        cells = [f"`{one['pattern']}`", one["tokens"]]
-        cells += [f"{old[name]:.1f} / {one[name]:.1f}" for name in names]
+    for one in data["rows"]:
+        cells = [f"`{one['pattern']}`", one.get("elements", "f16"), one["tokens"]]
+        cells += [f"{one[name]:.1f}" if name in one else "" for name in names]
         rows.append(cells)
     floor = f"The driver alone takes {data['driver_us']:.1f} us for a launch.\n\n"
-    return floor + report.table(["pattern", "tokens", *names], rows)
+    return floor + report.table(["pattern", "type", "tokens", *names], rows)
+
+
+def loaded():
+    """Blocks of models that are loaded by name, against dense ones of both types."""
+    data = read(LOADED)
+    rows = []
+    for model in data["models"]:
+        for row in model["rows"]:
+            us = row["us"]
+            what = "tokens" if row["kind"] == "prefill" else "sequences"
+            cells = [model["model"], f"{row['kind']}, {row['count']} {what}"]
+            names = ("bf16", "fp8", "sparse bf16", "sparse fp8")
+            cells += [f"{us[name]:.0f}" for name in names]
+            cells.append(cell(us["bf16"] / us["sparse bf16"]))
+            cells += [cell(us[name] / us["sparse fp8"]) for name in ("bf16", "fp8")]
+            rows.append(cells)
+    head = ["model", "", "bf16", "fp8", "2:4 bf16", "2:4 fp8"]
+    head += ["2:4 bf16 / bf16", "2:4 fp8 / bf16", "2:4 fp8 / fp8"]
+    note = f"{data['gpu']}, microseconds of a block, as speed over dense ones.\n\n"
+    return note + report.table(head, rows)
 
 
 def minilm():
@@ -186,6 +206,7 @@ GENERATORS = {
     "blocks": blocks,
     "memory": memory,
     "parts": parts,
+    "loaded": loaded,
     "overhead": overhead,
     "minilm": minilm,
 }

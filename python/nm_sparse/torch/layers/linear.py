@@ -66,6 +66,8 @@ class NMLinear(QuantizedInput, PackedState, nn.Linear):
     bias: Optional[nn.Parameter]  # type: ignore[assignment]
     weight: PackedWeight  # type: ignore[assignment]
     _dense_from: Optional[int] = None
+    # How many layers, with this one, have weights that are one (`joined.py`).
+    joined_with = 0
     # `Conv1D` of transformers, if the layer was made of one.
     dense_class: Optional[type] = None
     # Whether `dense_from`, or that there is none, was found by predicted times.
@@ -104,13 +106,13 @@ class NMLinear(QuantizedInput, PackedState, nn.Linear):
         self.eager_shared = EagerCall()  # of layers that begin with this one
         self._prepare_elements()
         is_trained = weight.storage == "canonical" and weight.dtype not in NARROW
-        self._hold(weight, is_trained and not weight.has_scale)
+        self.hold(weight, is_trained and not weight.has_scale)
         self.register_parameter(
             "bias", None if bias is None else nn.Parameter(bias.detach())
         )
         self.activations = activations
 
-    def _hold(self, weight: PackedWeight, is_trained: bool) -> None:
+    def hold(self, weight: PackedWeight, is_trained: bool) -> None:
         """Makes this the weight."""
         self._forget()
         shape = (self.out_features, self.in_features)
@@ -232,7 +234,7 @@ class NMLinear(QuantizedInput, PackedState, nn.Linear):
         is_trained = storage == "canonical" and weight.requires_grad
         # Tensors made in inference mode could not be loaded outside of it.
         with torch.inference_mode(False), torch.no_grad():
-            self._hold(weight.detach().stored(storage), is_trained)
+            self.hold(weight.detach().stored(storage), is_trained)
 
     def _packed(self, purpose: str) -> PackedWeight:
         """The weight, if it is the layer's own and on one device."""
@@ -297,6 +299,7 @@ class NMLinear(QuantizedInput, PackedState, nn.Linear):
     def _forget(self) -> None:
         self._eager.forget()
         self.eager_shared.forget()
+        self.joined_with = 0
         super()._forget()
 
     def components(self) -> List[Tensor]:

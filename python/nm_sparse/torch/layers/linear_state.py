@@ -31,6 +31,23 @@ class PackedState(nn.Module):
     encoding: Encoding
     elements: Optional[str]
 
+    def _apply(self, fn: Any, recurse: bool = True) -> Any:
+        """As any module's. Where graphs that torch has compiled refer to the weight,
+        its tensor cannot get other contents: one that is not trained is replaced."""
+        weight = self._parameters.get("weight")
+        try:
+            return super()._apply(fn, recurse)
+        except RuntimeError:
+            is_own = type(weight) is PackedWeight and not weight.requires_grad
+            if not is_own or self._parameters.get("weight") is not weight:
+                raise
+        with torch.no_grad():
+            made = nn.Parameter(fn(weight.detach()), requires_grad=False)
+        self._parameters["weight"] = None
+        super()._apply(fn, recurse)
+        self._parameters["weight"] = made
+        return self
+
     def _identity(self) -> str:
         """What a checkpoint must have in common with the layer."""
         shape = [self.out_features, self.in_features]

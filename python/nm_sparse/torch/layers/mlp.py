@@ -14,6 +14,7 @@ from ..weight.shared_spec import whole_text, with_activation, with_dense_from
 from ..weight.spec import ACTIVATIONS, LinearSpec, common_dense_from
 from . import shared_kernels
 from .eager import EagerCall
+from .joined import are_joined, joined_linear
 from .linear import NMLinear
 from .ops import activate
 from .scaled_calls import call_gated, call_shared
@@ -185,6 +186,8 @@ def shared_linear(x: Tensor, layers: Sequence[NMLinear]) -> List[Tensor]:
     found = layers[0].eager_shared(x, layers, lambda: _find_shared(layers))
     if found is not None:
         return found
+    if are_joined(x, layers):
+        return joined_linear(x, None, layers)
     parts = [layer.operands() for layer in layers]
     weights = [part for one in parts for part in one]
     counts = [len(one) for one in parts]

@@ -9,9 +9,10 @@ import torch
 from torch import Tensor
 
 from ...encoding import EncodingError
-from ..weight.quantize import quantize_tokens
+from ..weight.quantize import quantize_alone, quantize_tokens
 from ..weight.shared_spec import with_activation
 from . import scaled_training  # noqa: F401  defines its operator
+from .joined import are_joined, joined_linear
 
 if TYPE_CHECKING:
     from .linear import NMLinear
@@ -53,7 +54,7 @@ def quantized_linear(
     Returns [..., N] in the type that the weight stands for. Gradients of x are those of
     the same product without rounding.
     """
-    rounded, x_scale = quantize_tokens(x, elements, scale)
+    rounded, x_scale = quantize_alone(x, elements, scale)
     if _records(x, [bias]):
         return torch.ops.nm_sparse.straight_through_linear(
             x, rounded, x_scale, weight, bias, spec
@@ -77,6 +78,8 @@ def call_shared(x: Tensor, layers: Sequence["NMLinear"]) -> List[Tensor]:
         return found
     _check_type(x, first.weight.dtype)
     rounded, x_scale = quantize_tokens(x, first.activations, first.input_scale)
+    if are_joined(x, layers):
+        return joined_linear(rounded, x_scale, layers)
     biases = [layer.bias for layer in layers]
     if _records(x, biases):
         product = torch.ops.nm_sparse.straight_through_linear

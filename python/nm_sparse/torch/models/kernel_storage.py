@@ -18,6 +18,7 @@ from ...encoding import EncodingError
 from ..layers import kernels, shared_kernels
 from ..layers.halved_mlp import HalvedMLP
 from ..layers.halved_ops import find_halves
+from ..layers.joined import join_
 from ..layers.linear import NMLinear
 from ..layers.mlp import STORED_OTHERWISE, GatedMLP, is_plain
 from ..layers.scaled_kernels import find_layers
@@ -109,12 +110,14 @@ class Use:
     layers:  of the program, in its order.
     find:    the forms of their weights in the program; None without a compiler.
     alike:   layers that must hold the same form to be in one program.
+    joins:   whether the results are those of the layers, one by one.
     """
 
     name: str
     layers: Tuple[NMLinear, ...]
     find: Callable[[], Optional[Sequence[StoredForm]]]
     alike: Tuple[NMLinear, ...] = ()
+    joins: bool = False
 
 
 def store_for_kernels_(
@@ -130,7 +133,9 @@ def store_for_kernels_(
     Programs are compiled here, and not by the first call. A layer that becomes bitmaps
     is `NMLinear.store_("bitmap")`: its weight stops requiring gradients. Layers in
     training mode whose weights require gradients stay as they are; so do those whose
-    weights are tied, and both of a gated MLP where one must.
+    weights are tied, and both of a gated MLP where one must. Layers of one input that
+    become bitmaps lie one behind the other then: compiled and captured graphs multiply
+    by them as by one weight, and their results are parts of one tensor there.
 
     Returns a report of all packed layers.
     """
@@ -147,6 +152,9 @@ def store_for_kernels_(
         )
     _keep_together(plan, uses, names)
     rows = [_apply(layer, name, plan[layer]) for layer, name in names.items()]
+    for use in uses:
+        if use.joins and not any(isinstance(plan[one], str) for one in use.layers):
+            join_(use.layers)
     return StoreReport(tuple(rows))
 
 
@@ -209,7 +217,7 @@ def _shared(name: str, layers: Tuple[NMLinear, ...]) -> Use:
         made = shared_kernels.find_shared(specs, biases, layers[0].weight.device)
         return None if made is None else made.forms
 
-    return Use(name, layers, find)
+    return Use(name, layers, find, joins=True)
 
 
 def _alone(
