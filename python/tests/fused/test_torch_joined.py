@@ -99,6 +99,7 @@ def test_layers(joins, elements, bias):
     for part, first in zip(one[0], layers[0].components()):
         assert part.data_ptr() == first.data_ptr()
     copied = copy.deepcopy(layers)
+    assert not joined.are_joined(x, copied)
     for found, one in zip(shared_linear(x, copied), wanted):
         torch.testing.assert_close(found, one)
     layers[1].to(torch.float64)
@@ -227,7 +228,7 @@ def test_on_a_gpu(elements, bias):
     module = Attention(*layers)
     share_input_(module)
     store_for_kernels_(module)
-    assert {layer.joined_with for layer in layers} == {3}
+    assert {layer.eager_shared.joined for layer in layers} == {3}
     for tokens in (1, 9, 300):
         x = torch.randn(2, tokens, 512, device="cuda", dtype=torch.bfloat16)
         wanted = [layer(x) for layer in layers]

@@ -15,7 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ..layers.halved_ops import products
+from ..layers.halved_ops import products, scaled_products
 from ..layers.mlp_ops import mlp_specs
 from ..layers.ops import activate
 from ..layers.shared_ops import split_layers
@@ -86,6 +86,7 @@ def _shared(x: Tensor, *operands: Any) -> List[Tensor]:
 # run_decompositions.
 PLAIN: Dict[Any, Any] = {
     torch.ops.nm_sparse.gated_linear.default: products,
+    torch.ops.nm_sparse.scaled_gated_linear.default: scaled_products,
     torch.ops.nm_sparse.quantize_rows.default: quantize_by_operators,
 }
 DECOMPOSITIONS: Dict[Any, Any] = {

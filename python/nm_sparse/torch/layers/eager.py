@@ -184,10 +184,13 @@ class EagerCall:
     """The kernels of one layer, or of several with one input, found once.
 
     Copies and pickled ones are new: they know nothing.
+
+    joined:  how many layers have weights that are one (`joined.py`).
     """
 
     def __init__(self) -> None:
         self._launch: Optional[Launch] = None
+        self.joined = 0
 
     def __deepcopy__(self, memo: Any) -> "EagerCall":
         return type(self)()
@@ -219,7 +222,7 @@ class EagerCall:
 
     def forget(self) -> None:
         """Lets go of the weights."""
-        self._launch = None
+        self._launch, self.joined = None, 0
 
     def _renew(
         self,

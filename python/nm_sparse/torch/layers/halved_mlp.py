@@ -15,6 +15,8 @@ from . import halved_ops
 from .eager import EagerCall, is_plain_call
 from .halved_ops import gate, has_halves
 from .mlp import is_plain
+from .scaled_calls import call_halved
+from .scaled_linear import SAME
 
 
 class HalvedMLP(nn.Module):
@@ -26,9 +28,10 @@ class HalvedMLP(nn.Module):
     activation:  "silu", "gelu", "gelu_tanh", "relu" or "none".
 
     Gate and up are `nm_sparse::gated_linear` while their layer is packed by one level
-    whose panels divide both halves, and has no bias and no hooks. It may be replaced
-    at any time, as `sparsify_` does. Otherwise layers are called one after the other,
-    as in exports. Input [..., hidden], output [..., hidden].
+    whose panels divide both halves, and has no bias and no hooks; with activations of
+    8 bits they are `nm_sparse::scaled_gated_linear` in graphs without gradients. It may
+    be replaced at any time, as `sparsify_` does. Otherwise layers are called one after
+    the other. Input [..., hidden], output [..., hidden].
 
     Raises EncodingError for another activation.
     """
@@ -55,8 +58,8 @@ class HalvedMLP(nn.Module):
             return "gate_up_proj is no packed layer without activation and hooks"
         if layer.bias is not None:
             return "gate_up_proj has a bias"
-        if layer.elements is not None:
-            return "gate_up_proj has elements of 8 bits with scales"
+        if layer.elements is not None and layer.activations == SAME:
+            return "gate_up_proj has elements of 8 bits, and its input has none"
         if not has_halves(layer.encoding, layer.out_features):
             return "the panels of gate_up_proj do not divide its halves"
         return None
@@ -69,6 +72,11 @@ class HalvedMLP(nn.Module):
         layer: Any = self.gate_up_proj
         if self.obstacle() is not None:
             return gate(layer(x), self.activation)
+        if layer.activations != SAME:
+            # Eager calls of the layer take the host less time.
+            if torch.is_grad_enabled() or is_plain_call(x):
+                return gate(layer(x), self.activation)
+            return call_halved(x, layer, self.activation)
         if not torch.is_grad_enabled() and is_plain_call(x):
             find, variant = self._find_eager, self.activation
             found = self._eager(x, (layer,), find, variant)

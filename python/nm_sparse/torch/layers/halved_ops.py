@@ -4,10 +4,14 @@
     nm_sparse::gated_linear(Tensor x, Tensor[] weight, str spec) -> Tensor
         activation(x Wg^T) * (x Wu^T) of a weight whose first outputs are Wg, and as
         many others Wu; `spec` is its `LinearSpec`, with the activation
+    nm_sparse::scaled_gated_linear(Tensor x, Tensor x_scale, Tensor[] weight, str spec)
+        -> Tensor
+        the same of elements of 8 bits with scales, as `nm_sparse::scaled_linear`
 
-On CUDA it is the program of `nm_sparse::gated_mlp`, where its kernels read bitmaps: the
-halves are parts of these, and nothing is copied. Else it is a product with the whole
-weight. Elsewhere the weight is unpacked: that is the reference.
+On CUDA they are the programs of `nm_sparse::gated_mlp` and `scaled_gated_mlp`, where
+kernels read bitmaps: the halves are parts of these, and nothing is copied. Else they
+are products with the whole weight. Elsewhere the weight is unpacked: that is the
+reference.
 """
 
 from __future__ import annotations
@@ -27,10 +31,23 @@ from ..weight.weight import LIBRARY
 from . import kernels, shared_kernels
 from .dense_copies import run_dense
 from .ops import activate, cast_weight, check_operands, is_cast, unpacked_linear
-from .shared_ops import register
+from .scaled_kernels import find_layers, run_scaled
+from .scaled_ops import (
+    cast_linear,
+    one_layer,
+    refuses_gradients,
+    register_autocast,
+    unpacked_scaled,
+)
+from .shared_ops import Layer, register
 
 LIBRARY.define(
     "gated_linear(Tensor x, Tensor[] weight, str spec) -> Tensor",
+    tags=(torch.Tag.pt2_compliant_tag,),
+)
+LIBRARY.define(
+    "scaled_gated_linear(Tensor x, Tensor x_scale, Tensor[] weight, str spec) "
+    "-> Tensor",
     tags=(torch.Tag.pt2_compliant_tag,),
 )
 Parts = List[Tensor]
@@ -73,7 +90,12 @@ def half_spec(spec: LinearSpec) -> LinearSpec:
 def halves_of(weight: Sequence[Tensor], spec: LinearSpec) -> List[Parts]:
     """The components of both halves, in the form `spec.storage`; they share memory with
     those of the whole."""
-    half, (values, index) = spec.shape[0] // 2, weight
+    half = spec.shape[0] // 2
+    if spec.elements is not None:
+        *parts, scale = weight
+        both = halves_of(parts, replace(spec, elements=None))
+        return [[*both[0], scale[:half]], [*both[1], scale[half:]]]
+    values, index = weight
     if spec.storage == "bitmap":  # blocks of outputs
         at = half // OUTPUTS
         return [[one[:at] for one in weight], [one[at:] for one in weight]]
@@ -156,10 +178,81 @@ def _autocast(device: str) -> None:
     LIBRARY.impl("gated_linear", gated, f"Autocast{device}")
 
 
+def _scaled_layer(x: Tensor, x_scale: Tensor, weight: Parts, text: str) -> Layer:
+    """The whole weight without activation, which is checked."""
+    return one_layer(x, x_scale, weight, None, plain_spec(text).text)
+
+
+def _scaled_reference(x: Tensor, x_scale: Tensor, weight: Parts, text: str) -> Tensor:
+    y = unpacked_scaled(x, x_scale, *_scaled_layer(x, x_scale, weight, text))
+    return gate(y, LinearSpec.parse(text).activation)
+
+
+def _scaled_fake(x: Tensor, x_scale: Tensor, weight: Parts, text: str) -> Tensor:
+    _, _, spec = _scaled_layer(x, x_scale, weight, text)
+    return x.new_empty((*x.shape[:-1], spec.shape[0] // 2), dtype=spec.torch_dtype)
+
+
+def scaled_halves(
+    weight: Parts, spec: LinearSpec, x_scale: str, device: torch.device
+) -> Optional[Tuple[shared_kernels.SharedKernels, List[Layer]]]:
+    """`find_halves` of elements of 8 bits, and both halves as layers.
+
+    spec:     of the whole weight, with the activation of the gate.
+    x_scale:  "token" or "tensor".
+    """
+    if not has_halves(spec.encoding, spec.shape[0]):
+        return None
+    half = half_spec(spec)
+    specs = half, replace(half, activation="none")
+    halves = halves_of(weight, spec)
+    layers: List[Layer] = [(one, None, s) for one, s in zip(halves, specs)]
+    made = find_layers(layers, x_scale, True, device)
+    if made is None or any(form.storage != "bitmap" for form in made.forms):
+        return None
+    return made, layers
+
+
+def _scaled_cuda(x: Tensor, x_scale: Tensor, weight: Parts, text: str) -> Tensor:
+    whole, spec = _scaled_layer(x, x_scale, weight, text), LinearSpec.parse(text)
+    # Dense copies are of whole weights.
+    if spec.storage == "bitmap" and spec.dense_from is None and x.numel() > 0:
+        kind = "tensor" if x_scale.ndim == 0 else "token"
+        found = scaled_halves(weight, spec, kind, x.device)
+        if found is not None:
+            return run_scaled(x, x_scale, found[1], True)[0]
+    return gate(run_scaled(x, x_scale, [whole])[0], spec.activation)
+
+
+def scaled_products(x: Tensor, x_scale: Tensor, weight: Parts, text: str) -> Tensor:
+    """The same by `nm_sparse::scaled_linear`."""
+    plain = plain_spec(text).text
+    y = torch.ops.nm_sparse.scaled_linear(x, x_scale, weight, None, plain)
+    return gate(y, LinearSpec.parse(text).activation)
+
+
+def _cast_scaled(
+    dtype: torch.dtype, x: Tensor, x_scale: Tensor, weight: Parts, text: str
+) -> Tuple[Tensor, Tensor, Parts, str]:
+    cast = cast_linear(dtype, x, x_scale, weight, None, text)
+    return (*cast[:3], cast[4])
+
+
 register("gated_linear", _reference, _fake, products)
 LIBRARY.impl("gated_linear", _cuda, "CUDA")
 _autocast("CPU")
 _autocast("CUDA")
+LIBRARY.impl("scaled_gated_linear", _scaled_reference, "CompositeExplicitAutograd")
+LIBRARY.impl("scaled_gated_linear", _scaled_cuda, "CUDA")
+LIBRARY.impl(
+    "scaled_gated_linear",
+    refuses_gradients(torch.ops.nm_sparse.scaled_gated_linear.default),
+    "Autograd",
+)
+torch.library.register_fake("nm_sparse::scaled_gated_linear", _scaled_fake, lib=LIBRARY)
+for _device in ("CPU", "CUDA"):
+    register_autocast("scaled_gated_linear", _device, _cast_scaled)
+
 Halves = Tuple[shared_kernels.SharedKernels, List[List[Tensor]]]
 
 

@@ -120,7 +120,7 @@ def join_(layers: Sequence["NMLinear"]) -> bool:
                 made = nn.Parameter(own, requires_grad=bias.requires_grad)
                 layer.register_parameter("bias", made)
     for layer in layers:
-        layer.joined_with = len(layers)
+        layer.eager_shared.joined = len(layers)
     return True
 
 
@@ -147,7 +147,7 @@ def are_joined(x: Tensor, layers: Sequence["NMLinear"]) -> bool:
     """Whether x is multiplied by all layers at once: nothing records gradients, casts
     x, or exports the graph, whose readers know the layers alone."""
     count = len(layers)
-    if any(layer.joined_with != count for layer in layers):
+    if any(layer.eager_shared.joined != count for layer in layers):
         return False
     if torch.is_grad_enabled() or torch.is_autocast_enabled(x.device.type):
         return False

@@ -66,8 +66,6 @@ class NMLinear(QuantizedInput, PackedState, nn.Linear):
     bias: Optional[nn.Parameter]  # type: ignore[assignment]
     weight: PackedWeight  # type: ignore[assignment]
     _dense_from: Optional[int] = None
-    # How many layers, with this one, have weights that are one (`joined.py`).
-    joined_with = 0
     # `Conv1D` of transformers, if the layer was made of one.
     dense_class: Optional[type] = None
     # Whether `dense_from`, or that there is none, was found by predicted times.
@@ -299,7 +297,6 @@ class NMLinear(QuantizedInput, PackedState, nn.Linear):
     def _forget(self) -> None:
         self._eager.forget()
         self.eager_shared.forget()
-        self.joined_with = 0
         super()._forget()
 
     def components(self) -> List[Tensor]:

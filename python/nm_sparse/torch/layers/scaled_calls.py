@@ -95,6 +95,15 @@ def call_shared(x: Tensor, layers: Sequence["NMLinear"]) -> List[Tensor]:
     return product(rounded, x_scale, weights, counts, biases, spec)
 
 
+def call_halved(x: Tensor, layer: "NMLinear", activation: str) -> Tensor:
+    """activation(gate) * up of a layer whose outputs are both, without gradients."""
+    _check_type(x, layer.weight.dtype)
+    rounded, x_scale = quantize_tokens(x, layer.activations, layer.input_scale)
+    spec = with_activation(layer.spec, activation)
+    product = torch.ops.nm_sparse.scaled_gated_linear
+    return product(rounded, x_scale, layer.operands(), spec)
+
+
 def call_gated(
     x: Tensor, gate: "NMLinear", up: "NMLinear", spec: str, activation: str
 ) -> Tensor:

@@ -17,7 +17,7 @@ from ...compiler import CompileError
 from ...encoding import EncodingError
 from ..layers import kernels, shared_kernels
 from ..layers.halved_mlp import HalvedMLP
-from ..layers.halved_ops import find_halves
+from ..layers.halved_ops import find_halves, scaled_halves
 from ..layers.joined import join_
 from ..layers.linear import NMLinear
 from ..layers.mlp import STORED_OTHERWISE, GatedMLP, is_plain
@@ -227,7 +227,9 @@ def _alone(
 
     def find() -> Optional[Sequence[StoredForm]]:
         if layer.activations != SAME:
-            return _find_elements([layer], "none" if is_gated else activation)
+            if is_gated:
+                return _find_scaled_halves(layer, activation)
+            return _find_elements([layer], activation)
         spec, has_bias = layer.linear_spec.canonical, layer.bias is not None
         device = layer.weight.device
         if activation != "none":
@@ -259,6 +261,16 @@ def _find_elements(
     if made is None and library.available():
         raise EncodingError(f"{first.encoding} has none of {first.elements}")
     return None if made is None else made.forms
+
+
+def _find_scaled_halves(
+    layer: NMLinear, activation: str
+) -> Optional[Sequence[StoredForm]]:
+    """The form of a layer whose halves are gate and up, or of its whole product."""
+    spec = layer.linear_spec.with_activation(activation)
+    kind = "token" if layer.input_scale is None else "tensor"
+    found = scaled_halves(layer.components(), spec, kind, layer.weight.device)
+    return _find_elements([layer]) if found is None else found[0].forms[:1]
 
 
 def _is_on_gpu(layer: NMLinear) -> bool:
