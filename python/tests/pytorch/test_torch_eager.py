@@ -227,7 +227,7 @@ def test_values_that_a_hook_computes(machine, layer):
 def test_gradients(machine, layer, activation, needs):
     """Those of the operator, by kernels that are found once."""
     layer.activation = activation
-    layer._hold(layer.weight, is_trained=False)
+    layer.hold(layer.weight, is_trained=False)
     for name in needs.split():
         if name != "x":
             getattr(layer, name).requires_grad_()
