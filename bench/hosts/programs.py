@@ -52,7 +52,7 @@ class Programs(OurProgram):
         self.functions = {one["name"]: one for one in functions}
         self.calls = model["calls"]
         self.other = torch.empty(OTHER_DATA, dtype=torch.uint8, device="cuda")
-        # Of programs that are called with several weights, one of them does.
+        # One weight does for programs that are called with several.
         self.weights = {}
         for entry in model["parameters"]:
             if entry.get("component"):

@@ -56,10 +56,10 @@ TOKENS = (1, 8, 32, 256, 2048)
 COLD = 96 << 20  # bytes of weights that are gone through in turn
 # Relative to the largest output: bf16, and the sums of tensor cores for f8.
 TOLERANCE = 1e-2
-# Of what is rounded to elements in between, where a bit may decide.
+# The same where results in between are rounded to elements: a bit may decide.
 TWICE = 5e-2
 ELEMENT_TYPES = {"e4m3": torch.float8_e4m3fn, "int8": torch.int8}
-# What was found to be wrong: all of it is said, at the end.
+# Errors that were found: the script says all of them at the end.
 WRONG: List[str] = []
 
 

@@ -58,7 +58,7 @@ from nm_sparse.torch import (
 BF16, FP8 = "bf16", "fp8"
 SPARSE = {BF16: f"sparse {BF16}", FP8: f"sparse {FP8}"}
 LENGTH = 128  # tokens of a sequence of BERT
-# Of the norm of a result, how far that of a sparse model is from the exact one. With 8
+# The largest legal difference from the exact result, as a part of its norm. With 8
 # bits, what rounding does to a dense model is allowed for, and a tenth of it.
 LIMIT = 0.02
 _VOCABULARY = 1024
@@ -69,7 +69,7 @@ def _sizes(hidden: int, inner: int, heads: int, pairs: int = 0) -> Dict[str, int
     return {**own, "num_key_value_heads": pairs} if pairs else own
 
 
-# Of each: its configuration, class of models, and sizes.
+# Each has the class of its configuration, that of its models, and sizes.
 MODELS: Dict[str, Tuple[str, str, Dict[str, Any]]] = {
     "Llama-8B": ("LlamaConfig", "CausalLM", _sizes(4096, 14336, 32, 8)),
     "Qwen2-7B": ("Qwen2Config", "CausalLM", _sizes(3584, 18944, 28, 4)),
@@ -246,7 +246,7 @@ class Architecture:
                 self.exact[kind] = masked(dense, sparse)
         self.exact["rounded"] = with_fp8(self.exact[FP8])
         for model in self.models.values():
-            # Of the whole forward pass; the functions of models may not be replaced,
+            # This compiles the whole forward pass. It does not replace the function,
             # or `Decode` would compile what is not timed.
             model.run = torch.compile(model.base_model.forward)
         for model in self.exact.values():

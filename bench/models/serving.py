@@ -54,7 +54,7 @@ from nm_sparse.torch import (
 
 DENSE, SPARSE, NARROW = "dense", "2:4", "2:4, e4m3"
 PREPARED = ", prepared"
-# Of the first tokens, at least so many are those of the dense model with zeros.
+# At least this share of first tokens must be those of the dense model with zeros.
 AGREEMENT = {SPARSE: 0.8, NARROW: 0.4}
 
 Prompts = List[List[int]]

@@ -201,7 +201,7 @@ static int readRows(const Bound *bound, PyObject *like, Arrays *all,
   return *copy && readArray(call, *copy, number, all) && flatten(all, number);
 }
 
-/* What each call gives: `like` itself as rows, or what comes behind it. */
+/* Reads the operands of one call: `like` itself as rows, or those behind it. */
 static int readOperands(const Bound *bound, PyObject *const *arguments,
                         Py_ssize_t count, Arrays *all, PyObject **copy) {
   if (count == 1)

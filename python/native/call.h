@@ -24,14 +24,14 @@ typedef struct {
   PyObject *allocate; /* (device, stream, bytes): a tensor, the workspace */
   PyObject *fail;     /* (status): raises what a status stands for */
 
-  /* What Python passes: an array, or the components of a weight. */
+  /* Slots hold what Python passes: an array, or the components of a weight. */
   Py_ssize_t slotCount;
   int32_t slotSizes[MOST_ARGUMENTS]; /* 0: an array, else components */
   int32_t slotNumbers[MOST_ARGUMENTS][NMS_MAX_RANK];
   Py_ssize_t resultCount;
   int32_t results[MOST_RESULTS]; /* slots that are written to */
 
-  /* What the kernels take. */
+  /* The kernels take `count` arguments of these types. */
   int32_t count;
   ElementType types[MOST_ARGUMENTS];
 } Call;
@@ -48,7 +48,7 @@ int readSlot(const Call *call, Py_ssize_t slot, PyObject *given, Arrays *all);
 int runCall(const Call *call, int64_t device, const NmsArray *arrays,
             void *stream);
 
-/* What bound.c, rounded.c and watch.c offer to Python. */
+/* bound.c, rounded.c and watch.c offer these to Python. */
 PyObject *bindCall(PyObject *module, PyObject *arguments);
 PyObject *launchBound(PyObject *module, PyObject *const *arguments,
                       Py_ssize_t count);

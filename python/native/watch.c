@@ -2,9 +2,8 @@
  *
  * SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * What a launch was prepared for are objects at certain places of layers, and
- * tensors with a version and a memory. Each call looks whether they are still
- * there.
+ * A launch is prepared for objects at certain places of layers, and for tensors
+ * with a version and a memory. Each call looks whether they are still there.
  *
  *===----------------------------------------------------------------------===*/
 
@@ -76,7 +75,7 @@ static void noteView(Place *place, const DLTensor *view) {
   }
 }
 
-/* Whether a tensor has that memory still. */
+/* 1 if a tensor still has that memory. */
 static int hasView(const Place *place, const DLTensor *view) {
   size_t bytes = place->rank * sizeof(int64_t);
   return place->rank == view->ndim &&
@@ -145,7 +144,7 @@ PyObject *watchPlaces(PyObject *module, PyObject *arguments) {
   return capsule;
 }
 
-/* Whether `owner` has the object at its place. */
+/* 1 if `owner` has the object at its place. */
 static int isAt(const Place *place, PyObject *owner) {
   PyObject *found = PyObject_GetAttr(owner, place->attribute);
   if (!found)

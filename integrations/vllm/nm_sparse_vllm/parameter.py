@@ -187,7 +187,7 @@ class PartParameter(BasevLLMParameter):
     def resize(self, loader: LayerLoader) -> None:
         """Makes room for layers that turned out to be one in the checkpoint."""
 
-    # What the layers of vLLM call, with numbers of outputs on this rank.
+    # Layers of vLLM call these, with numbers of outputs on this rank.
 
     def load_column_parallel_weight(self, loaded_weight: Tensor) -> None:
         size = self.loader.sizes[0]

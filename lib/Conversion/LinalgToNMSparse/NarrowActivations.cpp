@@ -142,7 +142,7 @@ static void rewrite(IRRewriter &b, linalg::LinalgOp op, OpOperand *operand) {
   product->setDiscardableAttrs(op->getDiscardableAttrDictionary());
   Value before = operand->get();
   b.replaceOp(op, product);
-  // What extended it may be for this product alone.
+  // The extension may be for this product alone.
   while (Operation *dead = before.getDefiningOp()) {
     if (!isOpTriviallyDead(dead))
       break;

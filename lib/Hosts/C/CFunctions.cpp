@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Of a function F there are F_with_workspace, which launches, F, which gives it
+// A function F becomes F_with_workspace, which launches, F, which gives it
 // memory of the stream's pool, and F_workspace, which says how much. Each
 // selects what is for the number of tokens.
 //

@@ -21,7 +21,7 @@ _TABLES = ("f8E4M3FN", "f8E5M2")
 FLOATS = ("f16", "bf16", "f32")
 # The largest number of each type of elements that are made here, which have scales.
 LARGEST = {"f8E4M3FN": 448.0, "i8": 127.0}
-# What is smaller than all elements that a scale of its own is for.
+# Scales are never made for a smaller largest number.
 LEAST = 1e-12
 
 

@@ -15,7 +15,7 @@ from .activation_text import activation_steps
 DTYPES = ("f16", "bf16", "f32")  # of x, weights and results; sums are f32
 # Types of x and weights that scales multiply, and those of their sums.
 SCALED = {"f8E4M3FN": "f32", "i8": "i32"}
-# Of x there is a scale for each token, or one.
+# x has a scale for each token, or one.
 X_SCALES = ("token", "tensor")
 # Maps of a product x W^T, and of the elementwise operations behind it.
 MAPS = """#mk = affine_map<(m, n, k) -> (m, k)>

@@ -27,7 +27,7 @@ def test_elements_are_the_nearest_ones():
     for sign in (1, -1):
         bit = np.uint8(0x80 if sign < 0 else 0)
         assert np.array_equal(to_elements(sign * numbers, "f8E4M3FN"), codes | bit)
-        # Of two that are as near, the even one.
+        # The even one wins where two are as near.
         even = (codes[:-1] + 1) // 2 * 2
         assert np.array_equal(to_elements(sign * middles, "f8E4M3FN"), even | bit)
         for toward, wanted in ((np.inf, codes[1:]), (0, codes[:-1])):
@@ -139,7 +139,7 @@ def test_a_stopped_run_goes_on_with_the_same_options(tmp_path, monkeypatch):
         message = "is an unfinished conversion of another|none of its matrices"
         with pytest.raises(CheckpointError, match=message):
             convert(source, tmp_path / "out", **{**own, **changed})
-    # What activations become is said, not what they are by default.
+    # The report says what activations become, not what they are by default.
     report = convert(source, tmp_path / "out", **own, activations="e4m3")
     assert report.resumed == 2
     for path in (tmp_path / "whole").iterdir():

@@ -39,7 +39,7 @@ FUSED = {
     "T5": {"shared input": 2, "activation": 2},
     "ResNet": {},
 }
-# What one block calls, in order.
+# One block calls these, in order.
 CALLED = {
     "GPT2": ["linear"] * 4,
     "Bert": ["linear_shared", "linear", "linear", "linear"],

@@ -2,6 +2,7 @@
 """Layers of one input whose weights lie one behind the other."""
 
 import copy
+import random
 
 import pytest
 
@@ -104,6 +105,27 @@ def test_layers(joins, elements, bias):
         torch.testing.assert_close(found, one)
     layers[1].to(torch.float64)
     assert not joined.are_joined(x, layers)
+
+
+@pytest.mark.parametrize("seed", range(12))
+@torch.no_grad()
+def test_drawn_layers(joins, seed):
+    draw = random.Random(seed)
+    torch.manual_seed(seed)
+    patterns = ("2:4", "1:4", "8:16", "4:16", "3:7", "16:32", "2:8, block = [1, 32]")
+    encoding, bias = draw.choice(patterns), draw.random() < 0.5
+    k = draw.randint(1, 40) * draw.choice([4, 7, 16])
+    elements = draw.choice([None, "e4m3", "int8"])
+    own = {} if elements is None else dict(elements=elements, activations=elements)
+    layers = [
+        packed(k, 32 * draw.randint(1, 6), encoding, bias, **own).eval()
+        for _ in range(draw.randint(2, 4))
+    ]
+    x = torch.randn(*draw.choice([(1,), (3,), (2, 5), (0,)]), k)
+    wanted = [layer.store_("bitmap")(x) for layer in layers]
+    assert joined.join_(layers)
+    for found, one in zip(shared_linear(x, layers), wanted):
+        torch.testing.assert_close(found, one)
 
 
 @pytest.mark.parametrize("elements", [None, "int8"])

@@ -170,7 +170,7 @@ def quantized(folder, kind, scale, is_pruned=True):
         codes = weight / step
         codes = codes.round() if kind == "int8" else codes
         tensors[name] = codes.to(ELEMENTS[kind])
-        # Of a type with few bits, so that elements would be others with another scale.
+        # Few bits make other elements of another scale.
         tensors[f"{name}_scale"] = step.reshape(-1, 1).bfloat16()
     save_file(tensors, folder / "model.safetensors", {"format": "pt"})
     config = json.loads((folder / "config.json").read_text())

@@ -174,7 +174,7 @@ def test_rounding_knows_the_inputs(elements, scales):
         for sweeps in (0, 1, 3)
     ]
     assert torch.equal(found[0].weight, plain.weight)
-    # What rounding adds to the error of the fit becomes less.
+    # Rounding adds less to the error of the fit.
     added = [off(weight, one.weight, gram) - off(weight, fitted, gram) for one in found]
     assert 0 < added[2] <= added[1] < 0.8 * added[0]
     for one in (plain, *found):

@@ -29,7 +29,7 @@ class Tensor:
     def get_device(self):
         return 0
 
-    # What calls with bound arguments want beside that. No address is read.
+    # Calls with bound arguments want these, too. No address is read.
 
     _version = 0
 

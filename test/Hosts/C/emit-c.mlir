@@ -43,6 +43,7 @@
 // CHECK-NEXT: return nms_case0_linear(
 // CHECK: int linear(CUstream stream,
 // CHECK-NEXT: return linear_with_workspace(
+// CHECK-NOT: nms_allocate
 // CHECK: int add_to(
 // CHECK: static int64_t nms_bytes0_two(int64_t tokens) {
 // CHECK: nms_take(&bytes, 64 * (nms_ceil_div(tokens, 64) * 64) * 2);

@@ -29,8 +29,8 @@ class Prediction:
     tokens: int
     dense_us: float
     sparse_us: float
-    # Of a dense layer with the same elements, where those of the sparse one have 8 bits
-    # and its inputs, too; `dense_us` is that of the layer as it was.
+    # A dense layer with the same elements takes this, where those of the sparse one and
+    # of its inputs have 8 bits; `dense_us` is that of the layer as it was.
     dense_elements_us: Optional[float] = None
 
     @property

@@ -20,7 +20,7 @@ from .storage import from_storage
 
 # The largest number of each type of elements, as in MLIR.
 LARGEST = {"f8E4M3FN": 448.0, "i8": 127.0}
-# What is smaller than all elements that a scale of its own is for.
+# Scales are never made for a smaller largest number.
 LEAST = 1e-12
 # One scale for each output, or one for all of a weight.
 SCALES = ("output", "tensor")

@@ -40,7 +40,7 @@ from .spec import (
 from .storage import from_storage, to_storage
 from .weight_arrays import to_arrays, to_tensors
 
-# What computes an operator of weights, by operator; None is for all others. Each takes
+# Functions that compute operators of weights; None has that of all others. Each takes
 # the operator, its arguments and its keyword arguments. `weight_ops.py` fills it.
 HANDLERS: Dict[Any, Callable[[Any, Any, Any], Any]] = {}
 
@@ -83,7 +83,7 @@ class PackedWeight(ShardedGather, ScaledValues, Tensor):
     is_flat: bool
     # That of the products with scales; None without these.
     scaled_dtype: Optional[torch.dtype]
-    # Whether its positions are those of another weight, as of its gradient.
+    # True where its positions are those of another weight, as of its gradient.
     shares_positions: bool = False
 
     @staticmethod

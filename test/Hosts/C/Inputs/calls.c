@@ -103,7 +103,7 @@ static void call_with_workspace(CUstream stream, CUdeviceptr y) {
   REQUIRE(linear_with_workspace(stream, at(x), at(w), at(i), at(y), 1, NULL));
   require(part_workspace(-1) == SIZE_MAX, 1, "bytes for the first -1 tokens");
   REFUSED(part(stream, at(x), at(w), at(i), at(w), at(i), -1, at(y)));
-  /* What is refused allocates nothing. */
+  /* A call that is refused allocates nothing. */
   allocations = 0;
   REFUSED(two(stream, at(x + 8), at(w), at(i), at(w), at(i), at(y), TOKENS));
   require(allocations, 0, "allocations of a call that is refused");
