@@ -45,6 +45,7 @@ import torch
 import transformers
 from cuda_graphs import capture, microseconds
 from torch import Tensor, nn
+from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
 from nm_sparse.bindings import library
 from nm_sparse.torch import (
@@ -83,6 +84,13 @@ MODELS: Dict[str, Tuple[str, str, Dict[str, Any]]] = {
     "NeoX-20B": ("GPTNeoXConfig", "CausalLM", _sizes(6144, 24576, 64)),
     "BERT-large": ("BertConfig", "MaskedLM", _sizes(1024, 4096, 16)),
 }
+
+
+# A name that has no masks. No token of the sequences of an encoder is padding; the
+# attention of "sdpa" has no mask then either, but versions of transformers before 5.10
+# make one in compiled graphs, and torch computes such attention in f32.
+_UNMASKED = "sdpa without masks"
+transformers.AttentionInterface.register(_UNMASKED, sdpa_attention_forward)
 
 
 def device() -> str:
@@ -245,6 +253,9 @@ class Architecture:
                 self.models[SPARSE[kind]] = sparse
                 self.exact[kind] = masked(dense, sparse)
         self.exact["rounded"] = with_fp8(self.exact[FP8])
+        if self.is_encoder:
+            for model in (*self.models.values(), *self.exact.values()):
+                model.set_attn_implementation(_UNMASKED)
         for model in self.models.values():
             # This compiles the whole forward pass. It does not replace the function,
             # or `Decode` would compile what is not timed.

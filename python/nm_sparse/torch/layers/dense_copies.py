@@ -41,7 +41,8 @@ class DenseForm(StoredForm):
     """
 
     def __init__(self, spec: LinearSpec) -> None:
-        self.spec = replace(spec.canonical, activation="none")
+        plain = spec.canonical.for_any_tokens
+        self.spec = replace(plain, activation="none")
 
     @functools.cached_property
     def key(self) -> str:

@@ -17,6 +17,7 @@ from .halved_ops import gate, has_halves
 from .mlp import is_plain
 from .scaled_calls import call_halved
 from .scaled_linear import SAME
+from .token_counts import for_rows
 
 
 class HalvedMLP(nn.Module):
@@ -82,7 +83,7 @@ class HalvedMLP(nn.Module):
             found = self._eager(x, (layer,), find, variant)
             # Kernels that read another form multiply by the whole weight.
             return gate(layer(x), variant) if found is None else found[0]
-        spec = with_activation(layer.spec, self.activation)
+        spec = with_activation(for_rows(layer.spec, x), self.activation)
         return torch.ops.nm_sparse.gated_linear(x, layer.operands(), spec)
 
     def _find_eager(self) -> Any:

@@ -25,6 +25,7 @@ from .kernels import find_kernels, run_linear
 from .scaled_kernels import find_layers, run_scaled
 from .scaled_ops import refuses_gradients, several_layers
 from .shared_ops import Layer, check_shared, split_layers
+from .token_counts import for_rows
 
 if TYPE_CHECKING:
     from .linear import NMLinear
@@ -166,7 +167,7 @@ def joined_linear(
     weights = [part for one in parts for part in one]
     counts = [len(one) for one in parts]
     biases = [layer.bias for layer in layers]
-    spec = f"[{','.join([layer.spec for layer in layers])}]"
+    spec = f"[{','.join([for_rows(layer.spec, x) for layer in layers])}]"
     own = weights, counts, biases, spec
     y = torch.ops.nm_sparse.linear_joined(x, x_scale, *own)
     return list(y.split([layer.out_features for layer in layers], -1))

@@ -22,6 +22,7 @@ from ..weight.stored_forms import STORED, StoredForm, aligned
 from ..weight.weight import LIBRARY
 from .dense_copies import run_dense
 from .ops import as_rows, check_operands, unpacked_linear
+from .token_counts import finds_kernels, options_of
 
 if TYPE_CHECKING:
     from .linear import NMLinear
@@ -41,12 +42,18 @@ class LinearKernels(StoredForm):
     has_bias:  whether it has a bias.
     chip:      sm_90a, ...
     gpu:       whose measured rates choose kernels, or None.
+    storage:   the form in which kernels must read the weight, or None.
 
     Raises CompileError, and LibraryNotFoundError.
     """
 
     def __init__(
-        self, spec: LinearSpec, has_bias: bool, chip: str, gpu: Optional[str] = None
+        self,
+        spec: LinearSpec,
+        has_bias: bool,
+        chip: str,
+        gpu: Optional[str] = None,
+        storage: Optional[str] = None,
     ) -> None:
         self.program = compiler.compile(
             ProgramSpec(
@@ -54,11 +61,18 @@ class LinearKernels(StoredForm):
             ),
             chip=chip,
             gpu=gpu,
+            tokens=() if spec.tokens is None else (spec.tokens,),
+            options=options_of(storage),
         )
         self.function = self.program["linear"]
         self.outputs = [spec.shape[0]]
         (weight,) = self.function.weights
         super().__init__(spec, weight)
+
+    @property
+    def forms(self) -> List[StoredForm]:
+        """In which kernels read the weights: this is that of the only one."""
+        return [self]
 
     def __call__(
         self, x: Tensor, parts: Sequence[Tensor], bias: Optional[Tensor], stream: int
@@ -92,9 +106,12 @@ def _warn(reason: str) -> None:
     )
 
 
-@functools.lru_cache(maxsize=None)
+@finds_kernels
 def find_kernels(
-    spec: LinearSpec, has_bias: bool, device: torch.device
+    spec: LinearSpec,
+    has_bias: bool,
+    device: torch.device,
+    storage: Optional[str] = None,
 ) -> Optional[LinearKernels]:
     """The compiled program of a layer on a GPU; None, with a warning the first time,
     where the compiler's library cannot be loaded. The form of the weight in `spec` is
@@ -102,7 +119,7 @@ def find_kernels(
     chip = chip_of(device)
     gpu = device_gpu_of(device) if chip == compiler.DEFAULT_CHIP else None
     try:
-        return LinearKernels(spec, has_bias, chip, gpu)
+        return LinearKernels(spec, has_bias, chip, gpu, storage)
     except LibraryNotFoundError as error:
         _warn(str(error))
         return None

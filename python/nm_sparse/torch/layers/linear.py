@@ -22,6 +22,7 @@ from .eager import EagerCall, settings_changed
 from .linear_state import PackedState
 from .scaled_linear import SAME, QuantizedInput, check_untrained
 from .sharding import is_sharded, local_weight, sharded_linear
+from .token_counts import for_rows
 
 ACTIVATION_MODULES = {
     "relu": nn.ReLU,
@@ -366,7 +367,8 @@ class NMLinear(QuantizedInput, PackedState, nn.Linear):
             return found[0]
         if is_sharded(self.weight):
             return sharded_linear(x, self.weight, self.bias, self.activation)
-        return torch.ops.nm_sparse.linear(x, self.operands(), self.bias, self.spec)
+        spec = for_rows(self.spec, x)
+        return torch.ops.nm_sparse.linear(x, self.operands(), self.bias, spec)
 
     def _find_eager(self) -> Any:
         return kernels.find_eager(self)

@@ -19,6 +19,7 @@ from .linear import NMLinear
 from .ops import activate
 from .scaled_calls import call_gated, call_shared
 from .scaled_linear import SAME
+from .token_counts import for_rows
 
 HOOKS = (
     "_forward_hooks",
@@ -130,7 +131,8 @@ class GatedMLP(nn.Module):
         found = self._eager(x, (gate, up, down), self._find_eager, self.activation)
         if found is not None:
             return found[0]
-        spec = whole_text(self._gate_spec(), down.spec, self.activation)
+        specs = for_rows(self._gate_spec(), x), for_rows(down.spec, x)
+        spec = whole_text(*specs, self.activation)
         parts = gate.operands(), up.operands(), down.operands()
         return torch.ops.nm_sparse.mlp(x, *parts, spec)
 
@@ -138,11 +140,12 @@ class GatedMLP(nn.Module):
         """What down is applied to, as one operator."""
         gate, up = self.gate_proj, self.up_proj
         if gate.activations != SAME:
-            return call_gated(x, gate, up, self._gate_spec(), self.activation)
+            spec = for_rows(self._gate_spec(), x)
+            return call_gated(x, gate, up, spec, self.activation)
         found = self._eager(x, (gate, up), self._find_eager, self.activation)
         if found is not None:
             return found[0]
-        spec = with_activation(self._gate_spec(), self.activation)
+        spec = with_activation(for_rows(self._gate_spec(), x), self.activation)
         return torch.ops.nm_sparse.gated_mlp(x, gate.operands(), up.operands(), spec)
 
     def _gate_spec(self) -> str:
@@ -191,7 +194,7 @@ def shared_linear(x: Tensor, layers: Sequence[NMLinear]) -> List[Tensor]:
     parts = [layer.operands() for layer in layers]
     weights = [part for one in parts for part in one]
     counts = [len(one) for one in parts]
-    spec = f"[{','.join([layer.spec for layer in layers])}]"
+    spec = f"[{','.join([for_rows(layer.spec, x) for layer in layers])}]"
     biases = [layer.bias for layer in layers]
     return torch.ops.nm_sparse.linear_shared(x, weights, counts, biases, spec)
 

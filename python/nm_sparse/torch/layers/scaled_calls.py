@@ -13,6 +13,7 @@ from ..weight.quantize import quantize_alone, quantize_tokens
 from ..weight.shared_spec import with_activation
 from . import scaled_training  # noqa: F401  defines its operator
 from .joined import are_joined, joined_linear
+from .token_counts import for_rows
 
 if TYPE_CHECKING:
     from .linear import NMLinear
@@ -81,16 +82,17 @@ def call_shared(x: Tensor, layers: Sequence["NMLinear"]) -> List[Tensor]:
     if are_joined(x, layers):
         return joined_linear(rounded, x_scale, layers)
     biases = [layer.bias for layer in layers]
+    specs = [for_rows(layer.spec, x) for layer in layers]
     if _records(x, biases):
         product = torch.ops.nm_sparse.straight_through_linear
         return [
-            product(x, rounded, x_scale, layer.operands(), layer.bias, layer.spec)
-            for layer in layers
+            product(x, rounded, x_scale, layer.operands(), layer.bias, spec)
+            for layer, spec in zip(layers, specs)
         ]
     parts = [layer.operands() for layer in layers]
     weights = [part for one in parts for part in one]
     counts = [len(one) for one in parts]
-    spec = f"[{','.join([layer.spec for layer in layers])}]"
+    spec = f"[{','.join(specs)}]"
     product = torch.ops.nm_sparse.scaled_linear_shared
     return product(rounded, x_scale, weights, counts, biases, spec)
 
@@ -99,7 +101,7 @@ def call_halved(x: Tensor, layer: "NMLinear", activation: str) -> Tensor:
     """activation(gate) * up of a layer whose outputs are both, without gradients."""
     _check_type(x, layer.weight.dtype)
     rounded, x_scale = quantize_tokens(x, layer.activations, layer.input_scale)
-    spec = with_activation(layer.spec, activation)
+    spec = with_activation(for_rows(layer.spec, x), activation)
     product = torch.ops.nm_sparse.scaled_gated_linear
     return product(rounded, x_scale, layer.operands(), spec)
 

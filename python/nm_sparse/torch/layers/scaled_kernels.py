@@ -9,7 +9,6 @@ their elements (`scaled_dense.py`).
 
 from __future__ import annotations
 
-import functools
 import warnings
 from typing import Any, List, Optional, Sequence, Tuple
 
@@ -29,6 +28,7 @@ from .scaled_dense import dense_products
 from .scaled_ops import gated_layers, one_layer, several_layers, unpacked_scaled
 from .shared_kernels import SharedKernels, make_kernels
 from .shared_ops import Layer
+from .token_counts import finds_kernels
 
 
 def _text(
@@ -51,13 +51,14 @@ def _text(
     return linear_shared_mlir(k, layers, **kinds)
 
 
-@functools.lru_cache(maxsize=None)
+@finds_kernels
 def find_scaled(
     specs: Tuple[LinearSpec, ...],
     biases: Tuple[bool, ...],
     x_scale: str,
     gated: bool,
     device: torch.device,
+    storage: Optional[str] = None,
 ) -> Optional[SharedKernels]:
     """The program of layers on a GPU; None, with a warning the first time, where there
     is no compiler or the pattern has no kernels of 8 bits.
@@ -71,7 +72,7 @@ def find_scaled(
     dtype = specs[0].torch_dtype
     try:
         text = _text(specs, biases, x_scale, gated)
-        return make_kernels(text, unscaled, outputs, device, dtype)
+        return make_kernels(text, unscaled, outputs, device, dtype, storage)
     except CompileError as error:
         warnings.warn(
             f"nm_sparse multiplies by dense copies of elements of {specs[0].elements}, "

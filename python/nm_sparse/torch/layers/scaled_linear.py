@@ -18,6 +18,7 @@ from .eager import settings_changed
 from .scaled_calls import call_layer, quantized_linear
 from .scaled_eager import ScaledCall
 from .sharding import is_sharded, local_weight, sharded_linear
+from .token_counts import for_rows
 
 SAME = "same"
 
@@ -107,7 +108,8 @@ class QuantizedInput(nn.Module):
             return found[0]
         kind = self.activation if activation is None else activation
         if not is_sharded(self.weight):
-            return call_layer(x, layer, with_activation(layer.spec, kind))
+            spec = with_activation(for_rows(layer.spec, x), kind)
+            return call_layer(x, layer, spec)
 
         def product(x: Tensor, *operands: Any) -> Tensor:
             return quantized_linear(x, self._activations, self.input_scale, *operands)

@@ -8,7 +8,6 @@ many tokens as all of them ask for, they run on dense copies (`dense_copies.py`)
 
 from __future__ import annotations
 
-import functools
 from typing import Any, List, Optional, Sequence, Tuple
 
 import torch
@@ -26,6 +25,7 @@ from .dense_copies import run_dense
 from .mlp_ops import check_gated, check_mlp
 from .ops import as_rows
 from .shared_ops import Layer, check_shared
+from .token_counts import finds_kernels, options_of
 
 
 class SharedKernels:
@@ -36,6 +36,7 @@ class SharedKernels:
     specs:    of the layers, in the order of the weights.
     outputs:  columns of each result.
     dtype:    of results; that of x by default.
+    storage:  the form in which kernels must read the weights, or None.
 
     Raises CompileError, and LibraryNotFoundError.
     """
@@ -48,9 +49,16 @@ class SharedKernels:
         chip: str,
         gpu: Optional[str] = None,
         dtype: Optional[torch.dtype] = None,
+        storage: Optional[str] = None,
     ) -> None:
         self.dtype = dtype
-        self.program = compiler.compile(source, chip=chip, gpu=gpu)
+        self.program = compiler.compile(
+            source,
+            chip=chip,
+            gpu=gpu,
+            tokens=() if specs[0].tokens is None else (specs[0].tokens,),
+            options=options_of(storage),
+        )
         self.function = next(iter(self.program.functions.values()))
         self.outputs = list(outputs)
         self.forms = [
@@ -78,18 +86,23 @@ class SharedKernels:
         return list(results) if isinstance(results, tuple) else [results]
 
 
-@functools.lru_cache(maxsize=None)
-def find_gated(spec: LinearSpec, device: torch.device) -> Optional[SharedKernels]:
+@finds_kernels
+def find_gated(
+    spec: LinearSpec, device: torch.device, storage: Optional[str] = None
+) -> Optional[SharedKernels]:
     """The program of a gated MLP on a GPU; None where there is no compiler. Specs are
     those of weights in canonical form, as for `find_kernels`."""
     n, k = spec.shape
     text = gated_mlp_mlir(k, n, spec.encoding.mlir(), spec.dtype, spec.activation)
-    return make_kernels(text, (spec, spec), (n,), device)
+    return make_kernels(text, (spec, spec), (n,), device, storage=storage)
 
 
-@functools.lru_cache(maxsize=None)
+@finds_kernels
 def find_mlp(
-    gate: LinearSpec, down: LinearSpec, device: torch.device
+    gate: LinearSpec,
+    down: LinearSpec,
+    device: torch.device,
+    storage: Optional[str] = None,
 ) -> Optional[SharedKernels]:
     """The program of a whole MLP on a GPU, as `find_gated`."""
     n, k = gate.shape
@@ -97,12 +110,15 @@ def find_mlp(
     text = gated_mlp_mlir(
         k, n, encodings[0], gate.dtype, gate.activation, down=encodings[1], name="mlp"
     )
-    return make_kernels(text, (gate, gate, down), (k,), device)
+    return make_kernels(text, (gate, gate, down), (k,), device, storage=storage)
 
 
-@functools.lru_cache(maxsize=None)
+@finds_kernels
 def find_shared(
-    specs: Tuple[LinearSpec, ...], biases: Tuple[bool, ...], device: torch.device
+    specs: Tuple[LinearSpec, ...],
+    biases: Tuple[bool, ...],
+    device: torch.device,
+    storage: Optional[str] = None,
 ) -> Optional[SharedKernels]:
     """The program of several layers on a GPU; None where there is no compiler."""
     layers = [
@@ -110,7 +126,8 @@ def find_shared(
         for spec, bias in zip(specs, biases)
     ]
     text = linear_shared_mlir(specs[0].shape[1], layers, specs[0].dtype)
-    return make_kernels(text, specs, [spec.shape[0] for spec in specs], device)
+    outputs = [spec.shape[0] for spec in specs]
+    return make_kernels(text, specs, outputs, device, storage=storage)
 
 
 def make_kernels(
@@ -119,13 +136,14 @@ def make_kernels(
     outputs: Sequence[int],
     device: torch.device,
     dtype: Optional[torch.dtype] = None,
+    storage: Optional[str] = None,
 ) -> Optional[SharedKernels]:
     """The kernels of a program; None, with a warning, without the library."""
     chip = kernels.chip_of(device)
     is_known = chip == compiler.DEFAULT_CHIP
     gpu = kernels.device_gpu_of(device) if is_known else None
     try:
-        return SharedKernels(text, specs, outputs, chip, gpu, dtype)
+        return SharedKernels(text, specs, outputs, chip, gpu, dtype, storage)
     except LibraryNotFoundError as error:
         kernels._warn(str(error))
         return None

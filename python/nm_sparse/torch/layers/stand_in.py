@@ -38,7 +38,8 @@ class StandIn:
 
     def __init__(self, module: nn.Module, others: Dict[str, Any]) -> None:
         self.__dict__["_module"] = module
-        self.__dict__.update(others)
+        for name, other in others.items():  # torch 2.11 cannot trace `update`
+            self.__dict__[name] = other
 
     def __getattr__(self, name: str) -> Any:
         module = self.__dict__["_module"]

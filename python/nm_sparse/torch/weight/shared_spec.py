@@ -45,6 +45,12 @@ def with_dense_from(text: str, dense_from: Optional[int]) -> str:
     return f'{text[:-1]},"dense_from":{dense_from}}}'
 
 
+def with_tokens(text: str, tokens: int) -> str:
+    """The text of a spec without `tokens`, with this number. It only joins text, as
+    `with_activation`."""
+    return f'{text[:-1]},"tokens":{tokens}}}'
+
+
 def with_activation(text: str, activation: str) -> str:
     """The text of a spec without activation, with this one. It only replaces text, so
     that graphs may be traced through it."""

@@ -162,6 +162,8 @@ class LinearSpec:
                  docs/Encoding.md, or "bitmap", of section 7.
     dense_from:  number of rows of x from which on a GPU multiplies by a dense copy of
                  the weight, and not by sparse kernels; None: it never does.
+    tokens:      number of rows of x that kernels are compiled for; they are right for
+                 any other, and slower. None: some kernels, for any number.
 
     Raises EncodingError when a field is none of these, or the weight has no bitmaps.
     """
@@ -173,6 +175,7 @@ class LinearSpec:
     storage: str = "canonical"
     dense_from: Optional[int] = None
     elements: Optional[str] = None
+    tokens: Optional[int] = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "encoding", linear_encoding(self.encoding))
@@ -191,11 +194,17 @@ class LinearSpec:
             check_elements(self.elements, self.torch_dtype)
         check_storage(self.storage, self.encoding, self.values_dtype)
         check_dense_from(self.dense_from)
+        if self.tokens is not None and (
+            type(self.tokens) is not int or self.tokens < 1
+        ):
+            raise EncodingError(
+                f"tokens is {self.tokens!r}: legal is a number from 1 on, or None"
+            )
 
     @functools.cached_property
     def text(self) -> str:
-        """Compact JSON, the same for equal specs; `dense_from` is last, if it is set
-        (`shared_spec.with_dense_from` relies on that)."""
+        """Compact JSON, the same for equal specs; `dense_from` and `tokens` are last,
+        if they are set (`shared_spec` relies on that)."""
         fields: Dict[str, Any] = {
             "encoding": self.encoding.mlir(),
             "shape": list(self.shape),
@@ -208,6 +217,8 @@ class LinearSpec:
             fields["elements"] = self.elements
         if self.dense_from is not None:
             fields["dense_from"] = self.dense_from
+        if self.tokens is not None:
+            fields["tokens"] = self.tokens
         return json.dumps(fields, separators=(",", ":"))
 
     @functools.cached_property
@@ -238,6 +249,11 @@ class LinearSpec:
         """What kernels are compiled for: the same of a weight in canonical form, and
         without `dense_from`, of which they know nothing."""
         return replace(self, storage="canonical", dense_from=None)
+
+    @functools.cached_property
+    def for_any_tokens(self) -> "LinearSpec":
+        """The same without `tokens`."""
+        return self if self.tokens is None else replace(self, tokens=None)
 
     def with_activation(self, activation: str) -> "LinearSpec":
         """The same with another activation."""
@@ -279,7 +295,7 @@ def _parse(text: str) -> LinearSpec:
         fields = json.loads(text)
         encoding = linear_encoding(fields["encoding"])
         shape, dim, dtype = fields["shape"], fields.get("dim", 1), fields["dtype"]
-        names = ("activation", "storage", "dense_from", "elements")
+        names = ("activation", "storage", "dense_from", "elements", "tokens")
         others = {key: fields[key] for key in names if key in fields}
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         if isinstance(error, EncodingError):

@@ -49,7 +49,7 @@ class StoredForm:
                 f"{', '.join(map(str, sorted(_CANONICAL + _BITMAP)))}"
             )
         self.storage = "canonical" if layout in _CANONICAL else "bitmap"
-        self.spec = spec.canonical
+        self.spec = spec.canonical.for_any_tokens
 
     @functools.cached_property
     def key(self) -> str:

@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Kernels for the number of tokens that a compiled graph has."""
+
+import json
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from export_cases import needs_library  # noqa: E402
+from shared_cases import emulated, packed, parts_of  # noqa: E402
+from torch import nn  # noqa: E402
+
+from nm_sparse import EncodingError  # noqa: E402
+from nm_sparse.torch import GatedMLP, HalvedMLP, LinearSpec, shared_linear  # noqa: E402
+from nm_sparse.torch.layers import kernels, shared_kernels, token_counts  # noqa: E402
+from nm_sparse.torch.layers.dense_copies import dense_form  # noqa: E402
+from nm_sparse.torch.layers.token_counts import finds_kernels  # noqa: E402
+
+E4M3 = dict(elements="e4m3", activations="e4m3")
+
+
+class Shared(nn.Module):
+    """Layers of one input."""
+
+    def __init__(self, **kinds):
+        super().__init__()
+        self.layers = nn.ModuleList(packed(64, n, "2:4", **kinds) for n in (32, 96))
+
+    def forward(self, x):
+        return torch.cat(shared_linear(x, list(self.layers)), -1)
+
+
+def modules(**kinds):
+    return [
+        packed(64, 96, "2:4", **kinds),
+        Shared(**kinds),
+        GatedMLP(
+            *[packed(64, 96, "2:4", **kinds) for _ in range(2)], nn.Linear(96, 64)
+        ),
+        GatedMLP(*[packed(64, 96, "8:16") for _ in range(2)], packed(96, 64, "8:16")),
+        HalvedMLP(packed(64, 192, "2:4", **kinds), nn.Linear(96, 64)),
+    ]
+
+
+def tokens_in_graphs(module, inputs, **how):
+    """`tokens` of the specs in each graph that is compiled for the inputs."""
+    graphs = []
+
+    def backend(graph, _):
+        texts = [
+            one
+            for node in graph.graph.nodes
+            if node.op == "call_function" and "nm_sparse" in str(node.target)
+            for one in node.args
+            if isinstance(one, str) and one.startswith(("{", "["))
+        ]
+        fields = [json.loads(text) for text in texts]
+        flat = [x for each in fields for x in (each if type(each) is list else [each])]
+        graphs.append({one.get("tokens") for one in flat})
+        return graph.forward
+
+    torch._dynamo.reset()
+    run = torch.compile(module, fullgraph=True, backend=backend, **how)
+    with torch.no_grad():
+        for x in inputs:
+            torch.testing.assert_close(run(x), module(x))
+    return graphs
+
+
+@pytest.mark.parametrize("kinds", [{}, E4M3], ids=["f32", "e4m3"])
+@pytest.mark.parametrize("at", range(5))
+def test_graphs_of_one_shape_ask_for_their_number(at, kinds):
+    module = modules(**kinds)[at].eval()
+    x = [torch.randn(2, n, 64) for n in (3, 5)]
+    assert tokens_in_graphs(module, x[:1]) == [{6}]
+    assert tokens_in_graphs(module, x, dynamic=False) == [{6}, {10}]
+    # The second number makes the graph one for any.
+    assert tokens_in_graphs(module, x) == [{6}, {None}]
+    assert tokens_in_graphs(module, x, dynamic=True) == [{None}]
+
+
+def test_no_tokens():
+    layer = packed(64, 96, "2:4").eval()
+    assert tokens_in_graphs(layer, [torch.randn(0, 64)]) == [{None}]
+
+
+def test_specs():
+    spec = LinearSpec("2:4", (96, 64), "f16", dense_from=7, tokens=594)
+    assert LinearSpec.parse(spec.text) == spec
+    assert spec.canonical.tokens == 594
+    assert spec.for_any_tokens.text == spec.text.replace(',"tokens":594', "")
+    for tokens in (0, -1, 1.5, True, "8"):
+        with pytest.raises(EncodingError, match="tokens is .*: legal is a number"):
+            LinearSpec("2:4", (96, 64), "f16", tokens=tokens)
+
+
+@needs_library
+def test_kernels_for_one_number_read_the_same_weight(hopper):
+    """Through the emulator, for that number and for another."""
+    layer = packed(64, 96, "2:4", True).half()
+    spec = LinearSpec.parse(layer._specs[torch.float16])
+    exact = LinearSpec.parse(layer._specs[torch.float16][:-1] + ',"tokens":5}')
+    usual = kernels.find_kernels(spec, True, hopper)
+    made = kernels.find_kernels(exact, True, hopper)
+    assert made is not usual and made is kernels.find_kernels(exact, True, hopper)
+    assert made.key == usual.key
+    assert "--tokens=5" in made.program.arguments
+    for tokens in (5, 9):
+        x = torch.randn(tokens, 64).half()
+        with torch.no_grad():
+            (found,) = emulated(made, x, [parts_of(layer)], [layer.bias])
+            torch.testing.assert_close(found, layer(x), rtol=0.02, atol=0.02)
+
+
+@needs_library
+def test_programs_of_several_layers_for_one_number(hopper):
+    layers = [packed(64, 96, "2:4").half() for _ in range(2)]
+    text = layers[0]._specs[torch.float16]
+    specs = [LinearSpec.parse(text[:-1] + f',"tokens":{n}}}') for n in (3, 4)]
+    made = [shared_kernels.find_gated(spec, hopper) for spec in specs]
+    assert made[0] is not made[1]
+    x = torch.randn(3, 64).half()
+    with torch.no_grad():
+        wanted = layers[0](x) * layers[1](x)
+        for one in made:
+            (found,) = emulated(one, x, map(parts_of, layers), [])
+            torch.testing.assert_close(found, wanted, rtol=0.02, atol=0.02)
+
+
+class Made:
+    def __init__(self, key, storage="bitmap"):
+        form = type("Form", (), {"key": key, "storage": storage})
+        self.forms = [form]
+
+
+def test_another_form_of_the_weight_is_no_choice():
+    """A second copy of the weight would be kept for it."""
+    spec = LinearSpec("2:4", (96, 64), "f16")
+    exact = LinearSpec("2:4", (96, 64), "f16", tokens=8)
+    given = []
+
+    def finder(other):
+        @finds_kernels
+        def find(specs, device, storage=None):
+            given.append((specs[0].tokens, storage))
+            return Made("usual") if specs[0].tokens is None else other
+
+        return find
+
+    alike, unlike = Made("usual"), Made("other")
+    assert finder(alike)((exact,), "cuda") is alike
+    assert given == [(None, None), (8, "bitmap")]
+    for other in (unlike, None):
+        find = finder(other)
+        assert find((exact,), "cuda") is find((spec,), "cuda")
+
+
+def test_copies_of_weights_are_those_of_any_number():
+    exact = LinearSpec("2:4", (96, 64), "f16", tokens=8)
+    assert dense_form(exact).key == dense_form(exact.for_any_tokens).key
+    made = Made("usual")
+    made.forms.append(Made("usual", "canonical").forms[0])
+    find = finds_kernels(lambda spec, storage=None: made if storage is None else None)
+    assert find(exact) is made  # two forms, which no option names
+
+
+def test_versions_that_cannot_be_asked(monkeypatch):
+    monkeypatch.setattr(token_counts, "_CAN_ASK", False)
+    layer = packed(64, 96, "2:4").eval()
+    assert tokens_in_graphs(layer, [torch.randn(3, 64)]) == [{None}]
