@@ -2,6 +2,7 @@
 """Kernels for the number of tokens that a compiled graph has."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -12,10 +13,27 @@ from shared_cases import emulated, packed, parts_of  # noqa: E402
 from torch import nn  # noqa: E402
 
 from nm_sparse import EncodingError  # noqa: E402
-from nm_sparse.torch import GatedMLP, HalvedMLP, LinearSpec, shared_linear  # noqa: E402
-from nm_sparse.torch.layers import kernels, shared_kernels, token_counts  # noqa: E402
+from nm_sparse.torch import (  # noqa: E402
+    GatedMLP,
+    HalvedMLP,
+    LinearSpec,
+    quantize_tokens,  # noqa: E402
+    shared_linear,
+)
+from nm_sparse.torch.layers import (  # noqa: E402
+    halved_ops,
+    kernels,
+    scaled_kernels,
+    shared_kernels,
+    token_counts,
+)
 from nm_sparse.torch.layers.dense_copies import dense_form  # noqa: E402
-from nm_sparse.torch.layers.token_counts import finds_kernels  # noqa: E402
+from nm_sparse.torch.layers.token_counts import (  # noqa: E402
+    finds_kernels,
+    round_tokens,
+    settled,
+)
+from nm_sparse.torch.weight.spec import EACH  # noqa: E402
 
 E4M3 = dict(elements="e4m3", activations="e4m3")
 
@@ -76,13 +94,29 @@ def test_graphs_of_one_shape_ask_for_their_number(at, kinds):
     assert tokens_in_graphs(module, x[:1]) == [{6}]
     assert tokens_in_graphs(module, x, dynamic=False) == [{6}, {10}]
     # The second number makes the graph one for any.
-    assert tokens_in_graphs(module, x) == [{6}, {None}]
-    assert tokens_in_graphs(module, x, dynamic=True) == [{None}]
+    assert tokens_in_graphs(module, x) == [{6}, {EACH}]
+    assert tokens_in_graphs(module, x, dynamic=True) == [{EACH}]
 
 
 def test_no_tokens():
     layer = packed(64, 96, "2:4").eval()
-    assert tokens_in_graphs(layer, [torch.randn(0, 64)]) == [{None}]
+    assert tokens_in_graphs(layer, [torch.randn(0, 64)]) == [{0}]
+
+
+def test_numbers_of_calls_are_rounded():
+    numbers = [round_tokens(n) for n in range(5000)]
+    assert numbers[:2] == [1, 1] and numbers[2:10] == [8] * 7 + [16]
+    for n, rounded in enumerate(numbers[1:], 1):
+        assert (
+            n <= rounded <= max(n + 7, n * 1.125) and round_tokens(rounded) == rounded
+        )
+    assert sorted(numbers) == numbers
+    for low in (64, 512, 2048):
+        assert len({n for n in numbers if low < n <= 2 * low}) == 8
+    spec = LinearSpec("2:4", (96, 64), "f16", tokens=EACH)
+    assert settled(spec, torch.empty(2, 300, 64)).tokens == 640
+    assert settled(spec, torch.empty(64)).tokens == 1
+    assert settled(spec.for_any_tokens, torch.empty(9, 64)).tokens is None
 
 
 def test_specs():
@@ -90,7 +124,7 @@ def test_specs():
     assert LinearSpec.parse(spec.text) == spec
     assert spec.canonical.tokens == 594
     assert spec.for_any_tokens.text == spec.text.replace(',"tokens":594', "")
-    for tokens in (0, -1, 1.5, True, "8"):
+    for tokens in (-1, 1.5, True, "8"):
         with pytest.raises(EncodingError, match="tokens is .*: legal is a number"):
             LinearSpec("2:4", (96, 64), "f16", tokens=tokens)
 
@@ -128,6 +162,46 @@ def test_programs_of_several_layers_for_one_number(hopper):
             torch.testing.assert_close(found, wanted, rtol=0.02, atol=0.02)
 
 
+def test_operators_ask_for_the_number_of_a_call(monkeypatch):
+    asked = []
+
+    def note(name, module):
+        def find(*args):
+            first = args[0][0] if isinstance(args[0], tuple) else args[0]
+            asked.append((name, first.tokens))
+
+        monkeypatch.setattr(module, name, find)
+
+    note("find_kernels", kernels)
+    for name in ("find_gated", "find_mlp", "find_shared"):
+        note(name, shared_kernels)
+    note("find_scaled", scaled_kernels)
+    monkeypatch.setattr(scaled_kernels, "dense_products", lambda *_: [])
+    note("find_halves", halved_ops)
+    each = dict(dtype="f32", tokens=EACH)
+    spec = LinearSpec("2:4", (96, 64), **each)
+    down = LinearSpec("2:4", (64, 96), **each)
+    layers = [
+        packed(64, 96, "2:4"),
+        packed(96, 64, "2:4"),
+        packed(64, 96, "2:4", **E4M3),
+    ]
+    parts, last, narrow = [[one.detach() for one in parts_of(x)] for x in layers]
+    x = torch.randn(3, 100, 64)
+    kernels.run_linear(x, parts, None, spec)
+    shared_kernels.run_gated_mlp(x, parts, parts, (spec, spec))
+    shared_kernels.run_mlp(x, (parts, parts, last), (spec, spec, down))
+    shared_kernels.run_shared(x, [(parts, None, spec)] * 2)
+    halved_ops._cuda(x, parts, spec.text)
+    scaled = replace(spec, elements="f8E4M3FN")
+    scaled_kernels.run_scaled(*quantize_tokens(x, "e4m3"), [(narrow, None, scaled)])
+    assert {name for name, _ in asked} == {
+        *("find_kernels", "find_gated", "find_mlp", "find_shared"),
+        *("find_halves", "find_scaled"),
+    }
+    assert {tokens for _, tokens in asked} == {320}
+
+
 class Made:
     def __init__(self, key, storage="bitmap"):
         form = type("Form", (), {"key": key, "storage": storage})
@@ -156,6 +230,16 @@ def test_another_form_of_the_weight_is_no_choice():
         assert find((exact,), "cuda") is find((spec,), "cuda")
 
 
+def test_graphs_that_are_captured_first(monkeypatch):
+    """They cannot wait for a program, and the next call finds it."""
+    exact = LinearSpec("2:4", (96, 64), "f16", tokens=8)
+    usual, own = Made("usual"), Made("usual")
+    find = finds_kernels(lambda spec, storage=None: usual if storage is None else own)
+    answers = iter((True, False))
+    monkeypatch.setattr(token_counts, "_is_capturing", lambda: next(answers))
+    assert [find(exact) for _ in range(3)] == [usual, own, own]
+
+
 def test_copies_of_weights_are_those_of_any_number():
     exact = LinearSpec("2:4", (96, 64), "f16", tokens=8)
     assert dense_form(exact).key == dense_form(exact.for_any_tokens).key
@@ -168,4 +252,4 @@ def test_copies_of_weights_are_those_of_any_number():
 def test_versions_that_cannot_be_asked(monkeypatch):
     monkeypatch.setattr(token_counts, "_CAN_ASK", False)
     layer = packed(64, 96, "2:4").eval()
-    assert tokens_in_graphs(layer, [torch.randn(3, 64)]) == [{None}]
+    assert tokens_in_graphs(layer, [torch.randn(3, 64)]) == [{EACH}]

@@ -40,6 +40,7 @@ from .scaled_ops import (
     unpacked_scaled,
 )
 from .shared_ops import Layer, register
+from .token_counts import settled
 
 LIBRARY.define(
     "gated_linear(Tensor x, Tensor[] weight, str spec) -> Tensor",
@@ -156,7 +157,7 @@ def _cuda(x: Tensor, weight: Parts, text: str) -> Tensor:
         return by_copy[0]
     half = half_spec(spec)
     if shared_kernels.has_kernels(x, (spec,)):
-        made = find_halves(spec, x.device)
+        made = find_halves(settled(spec, x), x.device)
         if made is not None:
             both = halves_of(weight, spec)
             return shared_kernels.run(made, x, both, (half, half), [])[0]
@@ -218,7 +219,7 @@ def _scaled_cuda(x: Tensor, x_scale: Tensor, weight: Parts, text: str) -> Tensor
     # Dense copies are of whole weights.
     if spec.storage == "bitmap" and spec.dense_from is None and x.numel() > 0:
         kind = "tensor" if x_scale.ndim == 0 else "token"
-        found = scaled_halves(weight, spec, kind, x.device)
+        found = scaled_halves(weight, settled(spec, x), kind, x.device)
         if found is not None:
             return run_scaled(x, x_scale, found[1], True)[0]
     return gate(run_scaled(x, x_scale, [whole])[0], spec.activation)

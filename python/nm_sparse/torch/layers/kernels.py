@@ -22,7 +22,7 @@ from ..weight.stored_forms import STORED, StoredForm, aligned
 from ..weight.weight import LIBRARY
 from .dense_copies import run_dense
 from .ops import as_rows, check_operands, unpacked_linear
-from .token_counts import finds_kernels, options_of
+from .token_counts import finds_kernels, numbers_of, options_of, settled
 
 if TYPE_CHECKING:
     from .linear import NMLinear
@@ -61,7 +61,7 @@ class LinearKernels(StoredForm):
             ),
             chip=chip,
             gpu=gpu,
-            tokens=() if spec.tokens is None else (spec.tokens,),
+            tokens=numbers_of(spec),
             options=options_of(storage),
         )
         self.function = self.program["linear"]
@@ -164,7 +164,8 @@ def run_linear(
     has_kernels = spec.dtype != "f64" and x.dtype == spec.torch_dtype
     kernels = None
     if has_kernels:
-        kernels = find_kernels(spec.canonical, bias is not None, x.device)
+        own = settled(spec, x).canonical
+        kernels = find_kernels(own, bias is not None, x.device)
     if kernels is None or x.numel() == 0:
         return unpacked_linear(x, weight, bias, spec)
     parts = STORED.get(weight, kernels, spec.storage)

@@ -28,7 +28,7 @@ from .scaled_dense import dense_products
 from .scaled_ops import gated_layers, one_layer, several_layers, unpacked_scaled
 from .shared_kernels import SharedKernels, make_kernels
 from .shared_ops import Layer
-from .token_counts import finds_kernels
+from .token_counts import finds_kernels, settled
 
 
 def _text(
@@ -128,7 +128,8 @@ def run_scaled(
     dense_from = common_dense_from(spec.dense_from for spec in specs)
     made = None
     if dense_from is None or x.numel() // x.shape[-1] < dense_from:
-        made = find_layers(layers, _kind(x_scale), gated, x.device)
+        own = [(parts, bias, settled(spec, x)) for parts, bias, spec in layers]
+        made = find_layers(own, _kind(x_scale), gated, x.device)
     if made is not None and dense_from is not None:
         for weight, _, spec in layers:  # whose copies graphs may read
             STORED.follow(weight[:-1], spec.storage)

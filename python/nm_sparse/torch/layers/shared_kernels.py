@@ -25,7 +25,7 @@ from .dense_copies import run_dense
 from .mlp_ops import check_gated, check_mlp
 from .ops import as_rows
 from .shared_ops import Layer, check_shared
-from .token_counts import finds_kernels, options_of
+from .token_counts import finds_kernels, numbers_of, options_of, settled
 
 
 class SharedKernels:
@@ -56,7 +56,7 @@ class SharedKernels:
             source,
             chip=chip,
             gpu=gpu,
-            tokens=() if specs[0].tokens is None else (specs[0].tokens,),
+            tokens=numbers_of(specs[0]),
             options=options_of(storage),
         )
         self.function = next(iter(self.program.functions.values()))
@@ -217,7 +217,7 @@ def run_gated_mlp(
         return by_copies[0]
     made = None
     if has_kernels(x, specs):
-        made = find_gated(specs[0].canonical, x.device)
+        made = find_gated(settled(specs[0], x).canonical, x.device)
     if made is None:
         first = kernels.run_linear(x, gate, None, specs[0])
         return first * kernels.run_linear(x, up, None, specs[1])
@@ -243,7 +243,8 @@ def run_mlp(
         return by_copies[0]
     made = None
     if has_kernels(x, specs):
-        made = find_mlp(specs[0].canonical, specs[2].canonical, x.device)
+        gate, down = (settled(spec, x).canonical for spec in specs[::2])
+        made = find_mlp(gate, down, x.device)
     if made is None:
         inside = run_gated_mlp(x, weights[0], weights[1], specs[:2])
         return kernels.run_linear(inside, weights[2], None, specs[2])
@@ -265,7 +266,7 @@ def run_shared(x: Tensor, layers: Sequence[Layer]) -> List[Tensor]:
     made = None
     if has_kernels(x, specs):
         has_bias = tuple(bias is not None for _, bias, _ in layers)
-        canonical = tuple(spec.canonical for spec in specs)
+        canonical = tuple(settled(spec, x).canonical for spec in specs)
         made = find_shared(canonical, has_bias, x.device)
     if made is None:
         return [kernels.run_linear(x, *layer) for layer in layers]

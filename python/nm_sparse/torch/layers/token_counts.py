@@ -1,17 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Kernels for the number of tokens that a compiled graph has.
+"""Kernels for the number of tokens that compiled graphs have.
 
-A layer's program has kernels for some numbers of tokens, of which the nearest serves
-any other: its tiles fit that less well (docs/decisions/095-kernels-for-one-number.md).
-Graphs that torch compiles for one shape ask for a program of their own, by `tokens` in
-the spec of the operator. It reads the same weight as the usual one.
+A layer's usual program has kernels for some numbers of tokens, of which the nearest
+serves any other: its tiles fit that less well (docs/decisions/095-tokens-of-graphs.md).
+Graphs of torch ask for programs of their own, by `tokens` in the spec of an operator:
+for the number of a graph that is compiled for one shape, and in graphs of any shape for
+that of each call, rounded up, so that few programs are compiled, when they are called
+first. All of them read the same weight.
 """
 
 from __future__ import annotations
 
 import functools
 import math
-from typing import Any, Callable, List, Optional, Protocol, Sequence, TypeVar, cast
+from dataclasses import replace
+from typing import (
+    Any,
+    Callable,
+    Dict,
+    List,
+    Optional,
+    Protocol,
+    Sequence,
+    Tuple,
+    TypeVar,
+    cast,
+)
 
 import torch
 from torch import Tensor
@@ -19,7 +33,7 @@ from torch.fx.experimental import symbolic_shapes
 from torch.torch_version import TorchVersion
 
 from ..weight.shared_spec import with_tokens
-from ..weight.spec import LinearSpec
+from ..weight.spec import EACH, LinearSpec
 from ..weight.stored_forms import StoredForm
 
 # Versions before cannot be asked, while they trace, whether a size is always the same.
@@ -27,15 +41,37 @@ _CAN_ASK = TorchVersion(torch.__version__) >= (2, 9)
 
 
 def for_rows(spec: str, x: Tensor) -> str:
-    """The text of a layer's spec as an operator is told it, for x [..., K]: with the
-    number of tokens in a graph that is compiled for this number alone."""
-    if not _CAN_ASK or not torch.compiler.is_dynamo_compiling():
+    """The text of a layer's spec as an operator is told it, for x [..., K]: in a graph
+    that is compiled for one number of tokens with this, and in others with `EACH`."""
+    if not torch.compiler.is_dynamo_compiling():
         return spec
+    if not _CAN_ASK:
+        return with_tokens(spec, EACH)
     for size in x.shape[:-1]:
         if not symbolic_shapes.has_static_value(size):
-            return spec
-    tokens = math.prod(x.shape[:-1])
-    return with_tokens(spec, tokens) if tokens > 0 else spec
+            return with_tokens(spec, EACH)
+    return with_tokens(spec, math.prod(x.shape[:-1]))
+
+
+def round_tokens(tokens: int) -> int:
+    """The number that kernels for `EACH` are compiled for: 1, or the next of eight
+    numbers between a power of two and its double; all are multiples of 8, as tiles."""
+    if tokens <= 1:
+        return 1
+    step = max(8, 1 << (tokens - 1).bit_length() >> 4)
+    return -(-tokens // step) * step
+
+
+def settled(spec: LinearSpec, x: Tensor) -> LinearSpec:
+    """The same with a number in the place of `EACH`, for x [..., K]."""
+    if spec.tokens != EACH:
+        return spec
+    return _with_number(spec, round_tokens(x.numel() // max(1, x.shape[-1])))
+
+
+@functools.lru_cache(maxsize=4096)
+def _with_number(spec: LinearSpec, tokens: int) -> LinearSpec:
+    return replace(spec, tokens=tokens)
 
 
 class HasForms(Protocol):
@@ -44,6 +80,11 @@ class HasForms(Protocol):
     @property
     def forms(self) -> Sequence[StoredForm]:
         """In which its kernels read the weights."""
+
+
+def numbers_of(spec: LinearSpec) -> Tuple[int, ...]:
+    """Of tokens that a program is compiled for; none for any."""
+    return (spec.tokens,) if spec.tokens else ()
 
 
 def options_of(storage: Optional[str]) -> List[str]:
@@ -62,21 +103,35 @@ def finds_kernels(find: Find) -> Find:
            kernels must read, by its name.
     """
 
+    cache: Dict[Any, Any] = {}
+
     @functools.wraps(find)
     def found(*args: Any) -> Any:
+        if args in cache:
+            return cache[args]
         usual_args = tuple(_for_any_tokens(one) for one in args)
         if usual_args == args:
-            return find(*args)
-        usual = cached(*usual_args)
+            made = find(*args)
+        elif _is_capturing():  # when no program can be loaded
+            return found(*usual_args)
+        else:
+            made = alike(found(*usual_args), args)
+        cache[args] = made
+        return made
+
+    def alike(usual: Any, args: Any) -> Any:
         storages = set() if usual is None else {form.storage for form in usual.forms}
         if len(storages) != 1:
             return usual
         exact = find(*args, storage=storages.pop())
-        is_alike = exact is not None and _keys(exact) == _keys(usual)
-        return exact if is_alike else usual
+        return exact if exact is not None and _keys(exact) == _keys(usual) else usual
 
-    cached = functools.lru_cache(maxsize=None)(found)
-    return cast(Find, cached)
+    found.cache_clear = cache.clear  # type: ignore[attr-defined]
+    return cast(Find, found)
+
+
+def _is_capturing() -> bool:
+    return torch.cuda.is_available() and torch.cuda.is_current_stream_capturing()
 
 
 def _for_any_tokens(one: Any) -> Any:

@@ -35,6 +35,7 @@ NARROW = (torch.float8_e4m3fn, torch.float8_e5m2, torch.int8)
 ELEMENTS = {"e4m3": "f8E4M3FN", "int8": "i8"}
 SCALE = "scale"  # the name of the component, f32 [N]
 ACTIVATIONS = ("none", "relu", "gelu", "gelu_tanh", "silu")
+EACH = 0  # in the place of a number of tokens: that of each call
 # Packed forms: sections 2 and 7 of docs/Encoding.md.
 STORAGES = ("canonical", "bitmap")
 
@@ -163,7 +164,8 @@ class LinearSpec:
     dense_from:  number of rows of x from which on a GPU multiplies by a dense copy of
                  the weight, and not by sparse kernels; None: it never does.
     tokens:      number of rows of x that kernels are compiled for; they are right for
-                 any other, and slower. None: some kernels, for any number.
+                 any other, and slower. `EACH`: that of each call, rounded up. None:
+                 some kernels, for any number.
 
     Raises EncodingError when a field is none of these, or the weight has no bitmaps.
     """
@@ -194,11 +196,11 @@ class LinearSpec:
             check_elements(self.elements, self.torch_dtype)
         check_storage(self.storage, self.encoding, self.values_dtype)
         check_dense_from(self.dense_from)
-        if self.tokens is not None and (
-            type(self.tokens) is not int or self.tokens < 1
-        ):
+        is_count = type(self.tokens) is int and self.tokens >= EACH
+        if self.tokens is not None and not is_count:
             raise EncodingError(
-                f"tokens is {self.tokens!r}: legal is a number from 1 on, or None"
+                f"tokens is {self.tokens!r}: legal is a number from 1 on, 0 for that "
+                "of each call, or None"
             )
 
     @functools.cached_property
