@@ -3,8 +3,7 @@
 """Blocks of models that are loaded by name: dense, 8 bits and 2:4, compiled by torch.
 
 usage: loaded_blocks.py --json OUT [--models NAME...] [--layers N] [--tokens N...]
-                        [--drawn N] [--sequences N...] [--seed S]
-                        [--patience SECONDS] [--tiny]
+                        [--drawn N] [--sequences N...] [--patience SECONDS] [--tiny]
 
 Of each architecture a dense checkpoint of bf16 with random weights is written, made
 sparse by `convert_pretrained`, and loaded by `from_pretrained`; then `fuse_` and
@@ -86,9 +85,8 @@ MODELS: Dict[str, Tuple[str, str, Dict[str, Any]]] = {
 }
 
 
-# A name that has no masks. No token of the sequences of an encoder is padding; the
-# attention of "sdpa" has no mask then either, but versions of transformers before 5.10
-# make one in compiled graphs, and torch computes such attention in f32.
+# No token of an encoder is padding here. Some versions of transformers make a mask in
+# compiled graphs nevertheless, with which torch computes attention in f32.
 _UNMASKED = "sdpa without masks"
 transformers.AttentionInterface.register(_UNMASKED, sdpa_attention_forward)
 
@@ -253,15 +251,14 @@ class Architecture:
                 self.models[SPARSE[kind]] = sparse
                 self.exact[kind] = masked(dense, sparse)
         self.exact["rounded"] = with_fp8(self.exact[FP8])
-        if self.is_encoder:
-            for model in (*self.models.values(), *self.exact.values()):
+        for model in (*self.models.values(), *self.exact.values()):
+            if self.is_encoder:
                 model.set_attn_implementation(_UNMASKED)
+            model.run = model.base_model.forward
         for model in self.models.values():
             # This compiles the whole forward pass. It does not replace the function,
             # or `Decode` would compile what is not timed.
-            model.run = torch.compile(model.base_model.forward)
-        for model in self.exact.values():
-            model.run = model.base_model.forward
+            model.run = torch.compile(model.run)
 
     def cases(self) -> List[Tuple[str, int, Make]]:
         options, found = self.options, []
@@ -392,9 +389,7 @@ def main() -> None:
             problems.append(f"{found['model']}:\n{found['problem']}")
             continue
         about["models"].append(found)
-        with open(options.json, "w", encoding="utf-8") as file:
-            json.dump(about, file, indent=1)
-            file.write("\n")
+        Path(options.json).write_text(json.dumps(about, indent=1) + "\n", "utf-8")
     for one in workers:
         one.join()
     if problems:

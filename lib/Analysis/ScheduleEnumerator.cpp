@@ -183,9 +183,10 @@ bool ScheduleEnumerator::addOne(ProductAttrInterface product, Shape shape,
   if (schedule.gathersX() && !schedule.hasResidentIndex() &&
       !schedule.hasRowTable())
     return false;
-  int64_t unit = schedule.hasRowTable()
-                     ? std::lcm(encoding.getBlockK(), product.getRowUnit())
-                     : encoding.getKeptRows();
+  int64_t unit =
+      schedule.hasRowTable()
+          ? std::lcm(encoding.getBlockK(), product.getOperandTiles().rowUnit)
+          : encoding.getKeptRows();
   if (rows % unit != 0)
     return false;
   // Gathering a token-major x element by element takes longer than multiplying.

@@ -41,7 +41,8 @@ static int64_t getBitmapSharedBytes(const MatmulProblem &problem,
   auto align = [](int64_t bytes) {
     return int64_t(llvm::alignTo(bytes, kTileAlignment));
   };
-  int64_t shares = schedule.getProduct().getNumShares();
+  int64_t shares =
+      schedule.getProduct().getSumOwners(schedule, problem.encoding).shares;
   int64_t sums = shares * schedule.getTileTokens() * schedule.getTileOutputs();
   // The tiles, shares of the sum, two mbarriers for each stage, and what says
   // who is the last of those who share a tile.
@@ -58,10 +59,12 @@ int64_t nm_sparse::getSharedBytes(const MatmulProblem &problem,
                                   ScheduleAttr schedule) {
   if (schedule.isDirect()) {
     // The shares of the sum that are handed over.
-    int64_t shares = schedule.getProduct().getNumShares();
-    bool handsOver = schedule.getProduct().dividesContraction() ||
-                     (schedule.getProduct().hasWeightInCode() && shares > 1);
-    return handsOver ? shares * schedule.getTileTokens() *
+    ProductAttrInterface product = schedule.getProduct();
+    SumOwners owners = product.getSumOwners(schedule, problem.encoding);
+    bool handsOver =
+        owners.dividesContraction ||
+        (owners.shares > 1 && product.getOperandTiles().isInCode());
+    return handsOver ? owners.shares * schedule.getTileTokens() *
                            schedule.getTileOutputs() * 4
                      : 0;
   }

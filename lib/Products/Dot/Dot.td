@@ -13,8 +13,7 @@ include "nm_sparse/Dialect/NMTile/IR/ScheduleInterfaces.td"
 def NMTile_DotAttr : NMTile_Attr<"Dot", "dot",
     [DeclareAttrInterfaceMethods<NMTile_ProductAttrInterface,
         ["getProductName", "getNumWarps", "verifyTile", "verifyTransfers",
-         "verifyProblem", "readsBitmaps", "dividesContraction",
-         "getNumShares"]>]> {
+         "verifyProblem", "getOperandTiles", "getSumOwners"]>]> {
   let summary = "few tokens, weights from memory to registers";
   let description = [{
     This product is for decoding, where each weight is used once. A lane owns an

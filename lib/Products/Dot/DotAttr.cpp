@@ -52,8 +52,16 @@ LogicalResult DotAttr::verifyProblem(EmitErrorFn, const ScheduleAttr &,
   return success();
 }
 
-bool DotAttr::readsBitmaps() const { return true; }
+OperandTiles DotAttr::getOperandTiles() const {
+  OperandTiles tiles;
+  tiles.weight = WeightForm::Bitmaps;
+  return tiles;
+}
 
-bool DotAttr::dividesContraction() const { return true; }
-
-int64_t DotAttr::getNumShares() const { return getWarps(); }
+SumOwners DotAttr::getSumOwners(const ScheduleAttr &,
+                                const EncodingAttr &) const {
+  SumOwners owners;
+  owners.shares = getWarps();
+  owners.dividesContraction = true;
+  return owners;
+}

@@ -13,7 +13,7 @@ include "nm_sparse/Dialect/NMTile/IR/ScheduleInterfaces.td"
 def NMTile_ImmediateAttr : NMTile_Attr<"Immediate", "immediate",
     [DeclareAttrInterfaceMethods<NMTile_ProductAttrInterface,
         ["getProductName", "getNumWarps", "verifyTile", "verifyTransfers",
-         "verifyProblem", "readsBitmaps", "getNumShares", "hasWeightInCode"]>]> {
+         "verifyProblem", "getOperandTiles", "getSumOwners"]>]> {
   let summary = "constant weights in the code of the kernel";
   let description = [{
     This product is for weights that the compiler knows and that keep few elements.

@@ -82,8 +82,15 @@ LogicalResult ImmediateAttr::verifyProblem(EmitErrorFn emitError,
   return success();
 }
 
-bool ImmediateAttr::readsBitmaps() const { return true; }
+OperandTiles ImmediateAttr::getOperandTiles() const {
+  OperandTiles tiles;
+  tiles.weight = WeightForm::Code;
+  return tiles;
+}
 
-int64_t ImmediateAttr::getNumShares() const { return getShares(); }
-
-bool ImmediateAttr::hasWeightInCode() const { return true; }
+SumOwners ImmediateAttr::getSumOwners(const ScheduleAttr &,
+                                      const EncodingAttr &) const {
+  SumOwners owners;
+  owners.shares = getShares();
+  return owners;
+}

@@ -13,7 +13,7 @@ include "nm_sparse/Dialect/NMTile/IR/ScheduleInterfaces.td"
 def NMTile_MmaAttr : NMTile_Attr<"Mma", "mma",
     [DeclareAttrInterfaceMethods<NMTile_ProductAttrInterface,
         ["getProductName", "getNumWarps", "verifyTile", "verifyTransfers",
-         "verifyProblem", "getRowUnit", "readsTokenMajorRows", "readsTokenMajorWindows", "hasLeanProducers"]>]> {
+         "verifyProblem", "getOperandTiles", "getRingUse"]>]> {
   let summary = "fragments on tensor cores, by mma.sync";
   let description = [{
     Multiplies f16 and bf16 in fragments of 16 x 8, sums in f32.

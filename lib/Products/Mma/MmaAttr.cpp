@@ -65,11 +65,16 @@ LogicalResult MmaAttr::verifyProblem(EmitErrorFn emitError,
   return success();
 }
 
-int64_t MmaAttr::getRowUnit() const { return kRowUnit; }
-bool MmaAttr::readsTokenMajorRows(int64_t) const { return true; }
+OperandTiles MmaAttr::getOperandTiles() const {
+  OperandTiles tiles;
+  tiles.rowUnit = kRowUnit;
+  tiles.tokenWindows = true;
+  tiles.tokenRowUnit = kRowUnit;
+  return tiles;
+}
 
-bool MmaAttr::readsTokenMajorWindows() const { return true; }
-
-bool MmaAttr::hasLeanProducers(const ScheduleAttr &schedule) const {
-  return schedule.hasBulkValues();
+RingUse MmaAttr::getRingUse(const ScheduleAttr &schedule) const {
+  RingUse use;
+  use.leanProducers = schedule.hasBulkValues();
+  return use;
 }

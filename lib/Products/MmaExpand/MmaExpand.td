@@ -13,8 +13,7 @@ include "nm_sparse/Dialect/NMTile/IR/ScheduleInterfaces.td"
 def NMTile_MmaExpandAttr : NMTile_Attr<"MmaExpand", "mma_expand",
     [DeclareAttrInterfaceMethods<NMTile_ProductAttrInterface,
         ["getProductName", "getNumWarps", "verifyTile", "verifyTransfers",
-         "verifyProblem", "readsBitmaps", "dividesContraction",
-         "getNumShares"]>]> {
+         "verifyProblem", "getOperandTiles", "getSumOwners"]>]> {
   let summary = "few tokens, weights expanded in registers for tensor cores";
   let description = [{
     This product is for batches of a few tokens: their weights come from memory

@@ -99,8 +99,16 @@ LogicalResult MmaExpandAttr::verifyProblem(EmitErrorFn emitError,
   return success();
 }
 
-bool MmaExpandAttr::readsBitmaps() const { return true; }
+OperandTiles MmaExpandAttr::getOperandTiles() const {
+  OperandTiles tiles;
+  tiles.weight = WeightForm::Bitmaps;
+  return tiles;
+}
 
-bool MmaExpandAttr::dividesContraction() const { return getShares() > 1; }
-
-int64_t MmaExpandAttr::getNumShares() const { return getShares(); }
+SumOwners MmaExpandAttr::getSumOwners(const ScheduleAttr &,
+                                      const EncodingAttr &) const {
+  SumOwners owners;
+  owners.shares = getShares();
+  owners.dividesContraction = getShares() > 1;
+  return owners;
+}

@@ -13,8 +13,7 @@ include "nm_sparse/Dialect/NMTile/IR/ScheduleInterfaces.td"
 def NMTile_MmaSpAttr : NMTile_Attr<"MmaSp", "mma_sp",
     [DeclareAttrInterfaceMethods<NMTile_ProductAttrInterface,
         ["getProductName", "getNumWarps", "verifyTile", "verifyTransfers",
-         "verifyProblem", "readsBitmaps", "readsTokenMajorWindows",
-         "hasLeanProducers"]>]> {
+         "verifyProblem", "getOperandTiles", "getRingUse"]>]> {
   let summary = "products of warps on sparse tensor cores, by mma.sp";
   let description = [{
     Multiplies 2:4 weights that are stored as bitmaps with `mma.sp.sync`: f16, bf16

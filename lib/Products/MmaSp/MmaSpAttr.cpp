@@ -74,9 +74,15 @@ LogicalResult MmaSpAttr::verifyProblem(EmitErrorFn emitError,
   return success();
 }
 
-bool MmaSpAttr::readsBitmaps() const { return true; }
-bool MmaSpAttr::readsTokenMajorWindows() const { return true; }
+OperandTiles MmaSpAttr::getOperandTiles() const {
+  OperandTiles tiles;
+  tiles.weight = WeightForm::Bitmaps;
+  tiles.tokenWindows = true;
+  return tiles;
+}
 
-bool MmaSpAttr::hasLeanProducers(const ScheduleAttr &schedule) const {
-  return schedule.isBulk();
+RingUse MmaSpAttr::getRingUse(const ScheduleAttr &schedule) const {
+  RingUse use;
+  use.leanProducers = schedule.isBulk();
+  return use;
 }

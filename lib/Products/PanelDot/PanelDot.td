@@ -13,7 +13,7 @@ include "nm_sparse/Dialect/NMTile/IR/ScheduleInterfaces.td"
 def NMTile_PanelDotAttr : NMTile_Attr<"PanelDot", "panel_dot",
     [DeclareAttrInterfaceMethods<NMTile_ProductAttrInterface,
         ["getProductName", "getNumWarps", "verifyTile", "verifyTransfers",
-         "verifyProblem", "dividesContraction", "getNumShares"]>]> {
+         "verifyProblem", "getSumOwners"]>]> {
   let summary = "few tokens, panels of outputs from memory to registers";
   let description = [{
     Like `dot`, this product is for decoding, but for weights with panels of outputs

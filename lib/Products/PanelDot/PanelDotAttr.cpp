@@ -77,6 +77,10 @@ LogicalResult PanelDotAttr::verifyProblem(EmitErrorFn emitError,
                      << "; legal are multiples of " << outputs;
 }
 
-bool PanelDotAttr::dividesContraction() const { return true; }
-
-int64_t PanelDotAttr::getNumShares() const { return getShares(); }
+SumOwners PanelDotAttr::getSumOwners(const ScheduleAttr &,
+                                     const EncodingAttr &) const {
+  SumOwners owners;
+  owners.shares = getShares();
+  owners.dividesContraction = true;
+  return owners;
+}

@@ -64,6 +64,8 @@ LogicalResult SimtAttr::verifyProblem(EmitErrorFn emitError,
                                   "as bitmaps");
 }
 
-bool SimtAttr::hasLeanProducers(const ScheduleAttr &schedule) const {
-  return !schedule.gathersX() && !schedule.isPersistent();
+RingUse SimtAttr::getRingUse(const ScheduleAttr &schedule) const {
+  RingUse use;
+  use.leanProducers = !schedule.gathersX() && !schedule.isPersistent();
+  return use;
 }

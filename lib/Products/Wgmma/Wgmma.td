@@ -13,10 +13,8 @@ include "nm_sparse/Dialect/NMTile/IR/ScheduleInterfaces.td"
 def NMTile_WgmmaAttr : NMTile_Attr<"Wgmma", "wgmma",
     [DeclareAttrInterfaceMethods<NMTile_ProductAttrInterface,
         ["getProductName", "getNumWarps", "verifyTile", "verifyTransfers",
-         "verifyProblem",
-         "getRowUnit", "readsTokenMajorRows", "readsSwizzledBlocks", "readsByThreads",
-         "staysInFlight",
-         "multipliesTokensByPanel", "allowsProducerTurns"]>]> {
+         "verifyProblem", "getOperandTiles", "getSumOwners",
+         "getRingUse"]>]> {
   let summary = "products of warpgroups on tensor cores";
   let description = [{
     Multiplies f16 and bf16 on sm_90a, and sums in f32. Four warps along outputs form

@@ -103,17 +103,22 @@ LogicalResult WgmmaAttr::verifyProblem(EmitErrorFn emitError,
   return success();
 }
 
-int64_t WgmmaAttr::getRowUnit() const { return kRowUnit; }
-/// Lines of 128 bytes of 16-bit elements, which a matrix descriptor needs
-/// whole.
-bool WgmmaAttr::readsTokenMajorRows(int64_t stepRows) const {
-  return stepRows % kSwizzledColumns == 0;
+/// A matrix descriptor needs whole lines of 128 bytes, here of 16-bit elements.
+OperandTiles WgmmaAttr::getOperandTiles() const {
+  OperandTiles tiles;
+  tiles.rowUnit = kRowUnit;
+  tiles.lines = TileLayout::SwizzledBlocks;
+  tiles.tokenRowUnit = kSwizzledColumns;
+  return tiles;
 }
-bool WgmmaAttr::readsSwizzledBlocks() const { return true; }
-bool WgmmaAttr::readsByThreads() const { return false; }
-bool WgmmaAttr::staysInFlight() const { return true; }
 
-bool WgmmaAttr::allowsProducerTurns() const { return true; }
+RingUse WgmmaAttr::getRingUse(const ScheduleAttr &) const {
+  RingUse use;
+  use.readByThreads = false;
+  use.staysInFlight = true;
+  use.producerTurns = true;
+  return use;
+}
 
 int64_t WgmmaAttr::getWarpgroupTokens(ScheduleAttr schedule) const {
   return schedule.getTileTokens() / getWarps()[0];
@@ -123,10 +128,12 @@ int64_t WgmmaAttr::getWarpgroupOutputs(ScheduleAttr schedule) const {
   return schedule.getTileOutputs() / getWarps()[1] * kWarps;
 }
 
-bool WgmmaAttr::multipliesTokensByPanel(const ScheduleAttr &schedule,
-                                        const EncodingAttr &encoding) const {
-  return schedule.getSplitK() == 1 && getWarps()[0] > 1 &&
-         getWarpgroupTokens(schedule) == kProductRows &&
-         getWarpgroupOutputs(schedule) == 256 &&
-         encoding.getBlockN() % 256 == 0;
+SumOwners WgmmaAttr::getSumOwners(const ScheduleAttr &schedule,
+                                  const EncodingAttr &encoding) const {
+  SumOwners owners;
+  owners.tokensByPanel = schedule.getSplitK() == 1 && getWarps()[0] > 1 &&
+                         getWarpgroupTokens(schedule) == kProductRows &&
+                         getWarpgroupOutputs(schedule) == 256 &&
+                         encoding.getBlockN() % 256 == 0;
+  return owners;
 }

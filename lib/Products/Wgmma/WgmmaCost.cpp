@@ -66,7 +66,7 @@ struct WgmmaCost
     int64_t columns = product.getWarpgroupTokens(schedule);
     if (!problem.yFeatureMajor ||
         (problem.yTransposable &&
-         product.multipliesTokensByPanel(schedule, problem.encoding)))
+         product.getSumOwners(schedule, problem.encoding).tokensByPanel))
       columns = std::gcd(product.getWarpgroupOutputs(schedule),
                          panel < outputs ? panel : 256);
     double products =

@@ -13,9 +13,8 @@ include "nm_sparse/Dialect/NMTile/IR/ScheduleInterfaces.td"
 def NMTile_WgmmaExpandAttr : NMTile_Attr<"WgmmaExpand", "wgmma_expand",
     [DeclareAttrInterfaceMethods<NMTile_ProductAttrInterface,
         ["getProductName", "getNumWarps", "verifyTile", "verifyTransfers",
-         "verifyProblem", "readsBitmaps", "readsSwizzledBlocks",
-         "readsTokenMajorWindows", "staysInFlight", "hasLeanProducers",
-         "dividesContraction", "getNumShares", "readsSegments"]>]> {
+         "verifyProblem", "getOperandTiles", "getSumOwners",
+         "getRingUse"]>]> {
   let summary = "weights expanded in registers, for products of warpgroups";
   let description = [{
     Reads weights of f16 or bf16 that are stored as bitmaps, and expands them to

@@ -92,14 +92,28 @@ LogicalResult WgmmaExpandAttr::verifyProblem(EmitErrorFn emitError,
   return success();
 }
 
-bool WgmmaExpandAttr::dividesContraction() const { return getShares() > 1; }
-int64_t WgmmaExpandAttr::getNumShares() const { return getShares(); }
-bool WgmmaExpandAttr::readsBitmaps() const { return true; }
-bool WgmmaExpandAttr::readsSegments() const { return getSegments(); }
-bool WgmmaExpandAttr::readsSwizzledBlocks() const { return true; }
-bool WgmmaExpandAttr::readsTokenMajorWindows() const { return true; }
-bool WgmmaExpandAttr::staysInFlight() const { return true; }
-/// One of their threads starts copies, and none holds any data.
-bool WgmmaExpandAttr::hasLeanProducers(const ScheduleAttr &) const {
-  return true;
+OperandTiles WgmmaExpandAttr::getOperandTiles() const {
+  OperandTiles tiles;
+  tiles.weight = WeightForm::Bitmaps;
+  tiles.lines = TileLayout::SwizzledBlocks;
+  if (getSegments())
+    tiles.values = TileLayout::SegmentLines;
+  tiles.tokenWindows = true;
+  return tiles;
+}
+
+SumOwners WgmmaExpandAttr::getSumOwners(const ScheduleAttr &,
+                                        const EncodingAttr &) const {
+  SumOwners owners;
+  owners.shares = getShares();
+  owners.dividesContraction = getShares() > 1;
+  return owners;
+}
+
+/// One thread of the producers starts copies, and none holds any data.
+RingUse WgmmaExpandAttr::getRingUse(const ScheduleAttr &) const {
+  RingUse use;
+  use.staysInFlight = true;
+  use.leanProducers = true;
+  return use;
 }

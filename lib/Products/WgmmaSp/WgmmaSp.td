@@ -13,9 +13,7 @@ include "nm_sparse/Dialect/NMTile/IR/ScheduleInterfaces.td"
 def NMTile_WgmmaSpAttr : NMTile_Attr<"WgmmaSp", "wgmma_sp",
     [DeclareAttrInterfaceMethods<NMTile_ProductAttrInterface,
         ["getProductName", "getNumWarps", "verifyTile", "verifyTransfers",
-         "verifyProblem", "readsBitmaps", "readsCoreMatrices",
-         "readsSwizzledBlocks", "readsTokenMajorWindows", "readsInnerLevels",
-         "hasLeanProducers", "allowsProducerTurns"]>]> {
+         "verifyProblem", "getOperandTiles", "getRingUse"]>]> {
   let summary = "products of warpgroups on sparse tensor cores";
   let description = [{
     Multiplies 2:4 weights of f16, bf16, f8E4M3FN, f8E5M2 and i8 that are stored as

@@ -106,13 +106,22 @@ LogicalResult WgmmaSpAttr::verifyProblem(EmitErrorFn emitError,
   return success();
 }
 
-bool WgmmaSpAttr::readsBitmaps() const { return true; }
-bool WgmmaSpAttr::readsCoreMatrices() const { return true; }
-bool WgmmaSpAttr::readsSwizzledBlocks() const { return true; }
-bool WgmmaSpAttr::readsTokenMajorWindows() const { return true; }
-bool WgmmaSpAttr::readsInnerLevels() const { return true; }
-/// One of their threads starts copies, and none holds any data; or all gather
-/// lines, whose places are constants apart.
-bool WgmmaSpAttr::hasLeanProducers(const ScheduleAttr &) const { return true; }
-/// Each of those that gather has many copies to start.
-bool WgmmaSpAttr::allowsProducerTurns() const { return true; }
+OperandTiles WgmmaSpAttr::getOperandTiles() const {
+  OperandTiles tiles;
+  tiles.weight = WeightForm::Bitmaps;
+  tiles.innerLevels = true;
+  tiles.lines = TileLayout::SwizzledBlocks;
+  tiles.values = TileLayout::CoreMatrices;
+  tiles.tokenWindows = true;
+  return tiles;
+}
+
+/// One thread of the producers starts copies, and none holds any data; or all
+/// gather lines, whose places are constants apart, and each of them has many
+/// copies to start.
+RingUse WgmmaSpAttr::getRingUse(const ScheduleAttr &) const {
+  RingUse use;
+  use.leanProducers = true;
+  use.producerTurns = true;
+  return use;
+}

@@ -25,15 +25,15 @@ from nm_sparse.torch.layers import (  # noqa: E402
     kernels,
     scaled_kernels,
     shared_kernels,
-    token_counts,
 )
 from nm_sparse.torch.layers.dense_copies import dense_form  # noqa: E402
-from nm_sparse.torch.layers.token_counts import (  # noqa: E402
+from nm_sparse.torch.weight import token_counts  # noqa: E402
+from nm_sparse.torch.weight.spec import EACH  # noqa: E402
+from nm_sparse.torch.weight.token_counts import (  # noqa: E402
     finds_kernels,
     round_tokens,
     settled,
 )
-from nm_sparse.torch.weight.spec import EACH  # noqa: E402
 
 E4M3 = dict(elements="e4m3", activations="e4m3")
 

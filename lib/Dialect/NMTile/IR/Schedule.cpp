@@ -309,7 +309,7 @@ bool ScheduleAttr::hasWholeWindows(EncodingAttr encoding) const {
 }
 
 int64_t ScheduleAttr::getStepRows() const {
-  return llvm::alignTo(getTileRows(), getProduct().getRowUnit());
+  return llvm::alignTo(getTileRows(), getProduct().getOperandTiles().rowUnit);
 }
 
 bool ScheduleAttr::isPanelAligned(EncodingAttr encoding) const {

@@ -39,11 +39,12 @@ bool nm_sparse::keepsTokensAsRows(ScheduleAttr schedule, EncodingAttr encoding,
                                   int64_t elementBytes) {
   if (schedule.isDirect())
     return true;
-  ProductAttrInterface product = schedule.getProduct();
+  OperandTiles tiles = schedule.getProduct().getOperandTiles();
   if (!schedule.gathersX())
-    return product.readsTokenMajorWindows();
+    return tiles.tokenWindows;
   return encoding.getBlockK() * elementBytes % 16 == 0 &&
-         product.readsTokenMajorRows(schedule.getStepRows());
+         tiles.tokenRowUnit != 0 &&
+         schedule.getStepRows() % tiles.tokenRowUnit == 0;
 }
 
 RowTable nm_sparse::getRowTable(ScheduleAttr schedule, EncodingAttr encoding,
@@ -60,19 +61,16 @@ TileLayout nm_sparse::getTileLayout(ScheduleAttr schedule, MemRefType tile) {
     // Bits are words.
     if (tile.getElementType().isInteger(32))
       return TileLayout::ColumnBlocks;
-    ProductAttrInterface product = schedule.getProduct();
-    return product.readsSegments()       ? TileLayout::SegmentLines
-           : product.readsCoreMatrices() ? TileLayout::CoreMatrices
-                                         : TileLayout::ColumnBlocks;
+    return schedule.getProduct().getOperandTiles().values;
   }
   // Other tiles of 8 bits are positions, too, which threads read as they are.
   if (schedule.isBulk()
           ? !hasWholeLines(tile)
           : !isSwizzled(tile.getElementType(), tile.getDimSize(1)))
     return TileLayout::Rows;
-  return schedule.getProduct().readsSwizzledBlocks() || schedule.hasBulkValues()
+  return schedule.hasBulkValues()
              ? TileLayout::SwizzledBlocks
-             : TileLayout::SwizzledRows;
+             : schedule.getProduct().getOperandTiles().lines;
 }
 
 /// Elements added to each row of a tile against bank conflicts. 16-byte steps

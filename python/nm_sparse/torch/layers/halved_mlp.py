@@ -11,13 +11,13 @@ from torch import Tensor, nn
 from ...encoding import EncodingError
 from ..weight.shared_spec import with_activation
 from ..weight.spec import ACTIVATIONS, LinearSpec
+from ..weight.token_counts import for_rows
 from . import halved_ops
 from .eager import EagerCall, is_plain_call
 from .halved_ops import gate, has_halves
 from .mlp import is_plain
 from .scaled_calls import call_halved
 from .scaled_linear import SAME
-from .token_counts import for_rows
 
 
 class HalvedMLP(nn.Module):

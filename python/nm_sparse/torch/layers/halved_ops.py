@@ -27,6 +27,7 @@ from ...encoding import Encoding, EncodingError
 from ...packing.bitmap import OUTPUTS
 from ..weight.spec import LinearSpec
 from ..weight.stored_forms import STORED
+from ..weight.token_counts import settled
 from ..weight.weight import LIBRARY
 from . import kernels, shared_kernels
 from .dense_copies import run_dense
@@ -40,7 +41,6 @@ from .scaled_ops import (
     unpacked_scaled,
 )
 from .shared_ops import Layer, register
-from .token_counts import settled
 
 LIBRARY.define(
     "gated_linear(Tensor x, Tensor[] weight, str spec) -> Tensor",

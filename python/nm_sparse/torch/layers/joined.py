@@ -20,12 +20,12 @@ from torch import Tensor, nn
 
 from ..weight.joined import as_one, can_join, join, joined_spec
 from ..weight.spec import LinearSpec
+from ..weight.token_counts import for_rows
 from ..weight.weight import LIBRARY
 from .kernels import find_kernels, run_linear
 from .scaled_kernels import find_layers, run_scaled
 from .scaled_ops import refuses_gradients, several_layers
 from .shared_ops import Layer, check_shared, split_layers
-from .token_counts import for_rows
 
 if TYPE_CHECKING:
     from .linear import NMLinear

@@ -19,10 +19,10 @@ from ...layers.specs import LinearSpec as ProgramSpec
 from ...runtime import program as compiler
 from ..weight.spec import LinearSpec
 from ..weight.stored_forms import STORED, StoredForm, aligned
+from ..weight.token_counts import finds_kernels, numbers_of, options_of, settled
 from ..weight.weight import LIBRARY
 from .dense_copies import run_dense
 from .ops import as_rows, check_operands, unpacked_linear
-from .token_counts import finds_kernels, numbers_of, options_of, settled
 
 if TYPE_CHECKING:
     from .linear import NMLinear

@@ -14,6 +14,7 @@ from ..weight.masks import Score, prune_weight
 from ..weight.shared_spec import with_dense_from
 from ..weight.spec import NARROW, LinearSpec, check_dense_from, spec_texts
 from ..weight.stored_forms import STORED
+from ..weight.token_counts import for_rows
 from ..weight.weight import PackedWeight, components_of
 from . import kernels
 from .convertible import conv1d_class, make_dense, matrix_of
@@ -22,7 +23,6 @@ from .eager import EagerCall, settings_changed
 from .linear_state import PackedState
 from .scaled_linear import SAME, QuantizedInput, check_untrained
 from .sharding import is_sharded, local_weight, sharded_linear
-from .token_counts import for_rows
 
 ACTIVATION_MODULES = {
     "relu": nn.ReLU,

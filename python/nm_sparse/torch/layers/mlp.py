@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from ...encoding import EncodingError
 from ..weight.shared_spec import whole_text, with_activation, with_dense_from
 from ..weight.spec import ACTIVATIONS, LinearSpec, common_dense_from
+from ..weight.token_counts import for_rows
 from . import shared_kernels
 from .eager import EagerCall
 from .joined import are_joined, joined_linear
@@ -19,7 +20,6 @@ from .linear import NMLinear
 from .ops import activate
 from .scaled_calls import call_gated, call_shared
 from .scaled_linear import SAME
-from .token_counts import for_rows
 
 HOOKS = (
     "_forward_hooks",

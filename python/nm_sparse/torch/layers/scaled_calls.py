@@ -11,9 +11,9 @@ from torch import Tensor
 from ...encoding import EncodingError
 from ..weight.quantize import quantize_alone, quantize_tokens
 from ..weight.shared_spec import with_activation
+from ..weight.token_counts import for_rows
 from . import scaled_training  # noqa: F401  defines its operator
 from .joined import are_joined, joined_linear
-from .token_counts import for_rows
 
 if TYPE_CHECKING:
     from .linear import NMLinear

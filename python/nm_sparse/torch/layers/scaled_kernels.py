@@ -21,6 +21,7 @@ from ...linear_shared import SharedLayer, linear_shared_mlir
 from ...runtime.program import CompileError
 from ..weight.spec import LinearSpec, common_dense_from
 from ..weight.stored_forms import STORED, aligned
+from ..weight.token_counts import finds_kernels, settled
 from ..weight.weight import LIBRARY
 from .kernels import stream_of
 from .ops import as_rows
@@ -28,7 +29,6 @@ from .scaled_dense import dense_products
 from .scaled_ops import gated_layers, one_layer, several_layers, unpacked_scaled
 from .shared_kernels import SharedKernels, make_kernels
 from .shared_ops import Layer
-from .token_counts import finds_kernels, settled
 
 
 def _text(

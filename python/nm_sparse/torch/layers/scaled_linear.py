@@ -13,12 +13,12 @@ from ...encoding import EncodingError
 from ..weight.scales import check_scales
 from ..weight.shared_spec import with_activation
 from ..weight.spec import elements_of
+from ..weight.token_counts import for_rows
 from ..weight.weight import PackedWeight
 from .eager import settings_changed
 from .scaled_calls import call_layer, quantized_linear
 from .scaled_eager import ScaledCall
 from .sharding import is_sharded, local_weight, sharded_linear
-from .token_counts import for_rows
 
 SAME = "same"
 

@@ -19,13 +19,13 @@ from ...linear_shared import SharedLayer, linear_shared_mlir
 from ...runtime import program as compiler
 from ..weight.spec import LinearSpec
 from ..weight.stored_forms import STORED, StoredForm, aligned
+from ..weight.token_counts import finds_kernels, numbers_of, options_of, settled
 from ..weight.weight import LIBRARY
 from . import kernels
 from .dense_copies import run_dense
 from .mlp_ops import check_gated, check_mlp
 from .ops import as_rows
 from .shared_ops import Layer, check_shared
-from .token_counts import finds_kernels, numbers_of, options_of, settled
 
 
 class SharedKernels:

@@ -13,6 +13,7 @@
 #define NM_SPARSE_DIALECT_NMTILE_IR_SCHEDULE_H
 
 #include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
+#include "nm_sparse/Dialect/NMTile/IR/OperandTiles.h"
 
 namespace mlir::nm_sparse {
 class ScheduleAttr;

@@ -50,86 +50,22 @@ def NMTile_ProductAttrInterface : AttrInterface<"ProductAttrInterface"> {
            "const ::mlir::nm_sparse::ScheduleAttr &":$schedule,
            "const ::mlir::nm_sparse::EncodingAttr &":$encoding,
            "::mlir::Type":$element)>,
+    InterfaceMethod<"The tiles of its operands, as it reads them.",
+      "::mlir::nm_sparse::OperandTiles", "getOperandTiles", (ins), "",
+      "return {};">,
     InterfaceMethod<[{
-        Kept rows that it multiplies at once: tiles of a K step are padded with
-        zeros to a multiple of them.
+        Who adds up a tile of `schedule`, which holds this product, and a weight
+        of `encoding`.
       }],
-      "int64_t", "getRowUnit", (ins), "", "return 1;">,
-    InterfaceMethod<[{
-        It reads tiles of 16-bit elements as blocks of swizzled lines.
-      }],
-      "bool", "readsSwizzledBlocks", (ins), "", "return false;">,
-    InterfaceMethod<[{
-        It reads whole windows of token-major activations as they are; without,
-        they are transposed on the way to shared memory.
-      }],
-      "bool", "readsTokenMajorWindows", (ins), "", "return false;">,
-    InterfaceMethod<[{
-        It reads gathered token-major activations of `stepRows` kept rows a step
-        as they are, a token in each row of the tile.
-      }],
-      "bool", "readsTokenMajorRows", (ins "int64_t":$stepRows), "",
-      "return false;">,
-    InterfaceMethod<[{
-        It reads weights that are stored as bitmaps, and no others.
-      }],
-      "bool", "readsBitmaps", (ins), "", "return false;">,
-    InterfaceMethod<[{
-        The elements of the weight, a constant, are operands of its instructions:
-        nothing of the weight is read.
-      }],
-      "bool", "hasWeightInCode", (ins), "", "return false;">,
-    InterfaceMethod<[{
-        It multiplies weights of two levels: the rows that the outer one keeps
-        are gathered for it.
-      }],
-      "bool", "readsInnerLevels", (ins), "", "return false;">,
-    InterfaceMethod<[{
-        Lanes multiply consecutive rows, a segment of a bitmap each: rows of
-        feature-major activations, and values, come to shared memory in the
-        order in which they do (Segment).
-      }],
-      "bool", "readsSegments", (ins), "", "return false;">,
-    InterfaceMethod<[{
-        It reads the values of bitmaps through matrix descriptors
-        (TileLayout::CoreMatrices).
-      }],
-      "bool", "readsCoreMatrices", (ins), "", "return false;">,
-    InterfaceMethod<[{
-        Each warp holds a share of every element of the sum, and their total is
-        the product: they divide the K step, not the tile.
-      }],
-      "bool", "dividesContraction", (ins), "", "return false;">,
-    InterfaceMethod<[{
-        Groups of warps that each have a share of every element of the tile.
-      }],
-      "int64_t", "getNumShares", (ins), "", "return 1;">,
-    InterfaceMethod<[{
-        Its threads read tiles in shared memory, and not only through matrix
-        descriptors.
-      }],
-      "bool", "readsByThreads", (ins), "", "return true;">,
-    InterfaceMethod<[{
-        The product of one K step overlaps with the wait for the next one.
-      }],
-      "bool", "staysInFlight", (ins), "", "return false;">,
-    InterfaceMethod<[{
-        Its warps multiply 64 tokens by all outputs of a panel at once, which
-        reads less of shared memory than outputs by tokens.
-      }],
-      "bool", "multipliesTokensByPanel",
+      "::mlir::nm_sparse::SumOwners", "getSumOwners",
       (ins "const ::mlir::nm_sparse::ScheduleAttr &":$schedule,
            "const ::mlir::nm_sparse::EncodingAttr &":$encoding),
-      "", "return false;">,
+      "", "return {};">,
     InterfaceMethod<[{
-        Its producers need few registers and leave the others to its warps.
+        How it uses the ring of `schedule`, which holds this product.
       }],
-      "bool", "hasLeanProducers",
-      (ins "const ::mlir::nm_sparse::ScheduleAttr &":$schedule), "", "return false;">,
-    InterfaceMethod<[{
-        Its producers may take turns, each warp with steps of its own.
-      }],
-      "bool", "allowsProducerTurns", (ins), "", "return false;">
+      "::mlir::nm_sparse::RingUse", "getRingUse",
+      (ins "const ::mlir::nm_sparse::ScheduleAttr &":$schedule), "", "return {};">
   ];
 }
 

@@ -28,8 +28,9 @@ static int64_t getProducerTurns(TileMatmulOp product, int64_t slots) {
   ScheduleAttr schedule = product.getSchedule();
   int64_t warps = schedule.getProducers();
   // One thread starts all bulk copies of a step.
-  if (!schedule.getProduct().allowsProducerTurns() || schedule.isBulk() ||
-      schedule.isPersistent() || warps == 0 || slots < 2 * warps)
+  if (!schedule.getProduct().getRingUse(schedule).producerTurns ||
+      schedule.isBulk() || schedule.isPersistent() || warps == 0 ||
+      slots < 2 * warps)
     return 1;
   auto x = cast<MemRefType>(product.getLhs().getType());
   constexpr int64_t copyBits = 128, mostCopies = 16;
@@ -116,14 +117,15 @@ void RingRoles::emitBody(Role role, KLoopOp split) {
           RingState::Full, ring, position));
     }
     if (auto consumer = dyn_cast<TileMatmulOp>(copy))
-      consumer.setInFlight(staysInFlight());
+      consumer.setInFlight(getUse().staysInFlight);
   }
   // The accelerator arrives itself.
   if (isProducer && !product.getSchedule().isBulk())
     RingCommitOp::create(b, loc, ring, position, stores);
   if (!isProducer)
-    RingReleaseOp::create(b, loc, ring, position, /*late=*/staysInFlight(),
-                          /*by_threads=*/staysInFlight() && readsByThreads());
+    RingReleaseOp::create(
+        b, loc, ring, position, /*late=*/getUse().staysInFlight,
+        /*by_threads=*/getUse().staysInFlight && getUse().readByThreads);
   Value next =
       RingAdvanceOp::create(b, loc, ring, position, isProducer ? turns : 1);
   SmallVector<Value> carried;
@@ -147,12 +149,12 @@ KLoopOp RingRoles::emitLoop(Role role) {
 }
 
 void RingRoles::emitDrain(KLoopOp consumerLoop) {
-  if (!staysInFlight())
+  if (!getUse().staysInFlight)
     return;
   Value any;
   if (product.getSchedule().isPersistent())
     any = compare(arith::CmpIPredicate::ugt, loop.getUpperBound(),
                   loop.getLowerBound());
   RingDrainOp::create(b, loc, ring, consumerLoop.getRingResult(), any,
-                      readsByThreads());
+                      getUse().readByThreads);
 }

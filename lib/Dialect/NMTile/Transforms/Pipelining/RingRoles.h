@@ -57,12 +57,9 @@ protected:
   bool stores = false;
 
 private:
-  /// Products of warpgroups overlap with the next wait for a stage.
-  bool staysInFlight() {
-    return product.getSchedule().getProduct().staysInFlight();
-  }
-  bool readsByThreads() {
-    return product.getSchedule().getProduct().readsByThreads();
+  RingUse getUse() {
+    ScheduleAttr schedule = product.getSchedule();
+    return schedule.getProduct().getRingUse(schedule);
   }
   KLoopOp createLoop(Role role);
   void emitBody(Role role, KLoopOp split);

@@ -138,7 +138,7 @@ std::optional<RegisterShares> Specializer::getRegisters() {
   if (!chip)
     return std::nullopt;
   ScheduleAttr schedule = product.getSchedule();
-  bool lean = schedule.getProduct().hasLeanProducers(schedule);
+  bool lean = schedule.getProduct().getRingUse(schedule).leanProducers;
   return getRegisterShares(consumers, producers, *chip, lean);
 }
 

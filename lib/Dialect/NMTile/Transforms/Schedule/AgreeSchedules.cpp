@@ -42,7 +42,8 @@ static Shape getShape(ScheduleAttr schedule) {
 
 /// Products that read global memory themselves, weights included.
 static bool mayShare(ScheduleAttr schedule) {
-  return schedule.isDirect() && !schedule.getProduct().hasWeightInCode();
+  return schedule.isDirect() &&
+         !schedule.getProduct().getOperandTiles().isInCode();
 }
 
 /// The users of the result of `op` up to other products, `op` included.

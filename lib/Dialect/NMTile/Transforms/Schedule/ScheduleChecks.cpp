@@ -76,7 +76,7 @@ static LogicalResult checkMajorOrder(MatmulOp op) {
 /// Rows of activations that come in the order of segments are rows of a buffer,
 /// and whole groups of them.
 static LogicalResult checkSegments(MatmulOp op) {
-  if (!getSchedule(op).getProduct().readsSegments())
+  if (!getSchedule(op).getProduct().getOperandTiles().isSegmented())
     return success();
   auto x = cast<ShapedType>(op.getX().getType());
   auto fail = [&] {
@@ -102,17 +102,18 @@ static LogicalResult checkSegments(MatmulOp op) {
 static LogicalResult checkStorage(MatmulOp op) {
   ScheduleAttr schedule = getSchedule(op);
   std::optional<BitmapTile> tile = op.getBitmapTile();
-  bool readsBitmaps = schedule.getProduct().readsBitmaps();
-  if (readsBitmaps != tile.has_value()) {
+  bool isBitmap = schedule.getProduct().getOperandTiles().isBitmap();
+  if (isBitmap != tile.has_value()) {
     InFlightDiagnostic error = op.emitOpError("has a schedule with product = ")
                                << schedule.getProduct().getProductName()
                                << ", which reads weights ";
-    if (readsBitmaps)
+    if (isBitmap)
       return error << "that are stored as bitmaps, but values and positions";
     return error << "as values and positions, but storage = "
                  << op.getStorageAttr();
   }
-  if (op.getInnerIndex() && !schedule.getProduct().readsInnerLevels())
+  if (op.getInnerIndex() &&
+      !schedule.getProduct().getOperandTiles().innerLevels)
     return op.emitOpError("has a schedule with product = ")
            << schedule.getProduct().getProductName()
            << ", which multiplies weights of one level, but "
@@ -197,9 +198,10 @@ static LogicalResult checkCluster(MatmulOp op) {
   if (cluster == 1)
     return success();
   bool sharesValues =
-      schedule.gathersX() && schedule.getProduct().readsCoreMatrices();
+      schedule.gathersX() && schedule.getProduct().getOperandTiles().values ==
+                                 TileLayout::CoreMatrices;
   if ((!schedule.isBulk() && !sharesValues) || schedule.getProducers() == 0 ||
-      schedule.getProduct().readsSegments())
+      schedule.getProduct().getOperandTiles().isSegmented())
     return op.emitOpError("has a schedule with cluster = ")
            << cluster
            << ", which needs x = bulk, pipeline = ring<...>, and a product "
@@ -237,8 +239,8 @@ static LogicalResult checkRows(MatmulOp op) {
            << encoding.getInnermost().getKeptRows()
            << ", which only index = rows can divide";
   }
-  int64_t unit =
-      std::lcm(encoding.getBlockK(), schedule.getProduct().getRowUnit());
+  int64_t unit = std::lcm(encoding.getBlockK(),
+                          schedule.getProduct().getOperandTiles().rowUnit);
   if (rows % unit == 0)
     return success();
   return op.emitOpError("has a schedule with index = rows whose K steps of ")

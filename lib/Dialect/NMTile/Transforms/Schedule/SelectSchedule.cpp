@@ -59,7 +59,8 @@ struct SelectSchedule
     int64_t most = getSchedule(op).getTileTokens();
     bool hasOthers = !problem.encoding.isFree() &&
                      (problem.elementBytes > 1 || !getSchedule(op).isDirect());
-    bool readsWeight = !getSchedule(op).getProduct().hasWeightInCode();
+    bool readsWeight =
+        !getSchedule(op).getProduct().getOperandTiles().isInCode();
     if (!hasOthers && readsWeight && problem.tokens > most)
       op.emitRemark("has ")
           << problem.tokens << " tokens, of which product = "
@@ -73,7 +74,7 @@ struct SelectSchedule
   reportOperand(MatmulOp op, const MatmulProblem &problem,
                 ArrayRef<std::pair<ScheduleAttr, Prediction>> ranked) {
     if (!problem.constant || llvm::any_of(ranked, [](const auto &candidate) {
-          return candidate.first.getProduct().hasWeightInCode();
+          return candidate.first.getProduct().getOperandTiles().isInCode();
         }))
       return;
     InFlightDiagnostic remark =

@@ -258,8 +258,10 @@ static void setTokensContiguous(scf::ForallOp forall) {
   forall.walk([&](TileMatmulOp op) {
     op.setTokensContiguous(
         tokens &&
-        !(transposable && op.getSchedule().getProduct().multipliesTokensByPanel(
-                              op.getSchedule(), op.getEncoding())));
+        !(transposable && op.getSchedule()
+                              .getProduct()
+                              .getSumOwners(op.getSchedule(), op.getEncoding())
+                              .tokensByPanel));
   });
 }
 

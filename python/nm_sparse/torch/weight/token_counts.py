@@ -32,9 +32,9 @@ from torch import Tensor
 from torch.fx.experimental import symbolic_shapes
 from torch.torch_version import TorchVersion
 
-from ..weight.shared_spec import with_tokens
-from ..weight.spec import EACH, LinearSpec
-from ..weight.stored_forms import StoredForm
+from .shared_spec import with_tokens
+from .spec import EACH, LinearSpec
+from .stored_forms import StoredForm
 
 # Versions before cannot be asked, while they trace, whether a size is always the same.
 _CAN_ASK = TorchVersion(torch.__version__) >= (2, 9)
