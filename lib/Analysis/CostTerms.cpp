@@ -30,7 +30,7 @@ bool nm_sparse::hasTokenRows(const MatmulProblem &problem,
 
 bool MatmulProblem::readsInPlace(ScheduleAttr schedule) const {
   // Threads transpose no patches.
-  return !patchShare || schedule.getProduct().getOperandTiles().isInCode() ||
+  return !patchShare || schedule.getOperandTiles().isInCode() ||
          (schedule.gathersX() &&
           (xFeatureMajor || hasTokenRows(*this, schedule)));
 }

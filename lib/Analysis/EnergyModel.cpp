@@ -130,7 +130,7 @@ EnergyEvents nm_sparse::countEnergyEvents(const MatmulProblem &problem,
   double results = countResults(problem);
   // Code is the same for all of a batch.
   double weights = double(tokenTiles) * weight;
-  if (schedule.getProduct().getOperandTiles().isInCode())
+  if (schedule.getOperandTiles().isInCode())
     weights *= double(problem.batch);
   double activations = double(outputTiles * problem.batch) *
                        double(problem.tokens * problem.elementBytes) *

@@ -41,8 +41,7 @@ static int64_t getBitmapSharedBytes(const MatmulProblem &problem,
   auto align = [](int64_t bytes) {
     return int64_t(llvm::alignTo(bytes, kTileAlignment));
   };
-  int64_t shares =
-      schedule.getProduct().getSumOwners(schedule, problem.encoding).shares;
+  int64_t shares = schedule.getSumOwners(problem.encoding).shares;
   int64_t sums = shares * schedule.getTileTokens() * schedule.getTileOutputs();
   // The tiles, shares of the sum, two mbarriers for each stage, and what says
   // who is the last of those who share a tile.
@@ -59,11 +58,10 @@ int64_t nm_sparse::getSharedBytes(const MatmulProblem &problem,
                                   ScheduleAttr schedule) {
   if (schedule.isDirect()) {
     // The shares of the sum that are handed over.
-    ProductAttrInterface product = schedule.getProduct();
-    SumOwners owners = product.getSumOwners(schedule, problem.encoding);
+    SumOwners owners = schedule.getSumOwners(problem.encoding);
     bool handsOver =
         owners.dividesContraction ||
-        (owners.shares > 1 && product.getOperandTiles().isInCode());
+        (owners.shares > 1 && schedule.getOperandTiles().isInCode());
     return handsOver ? owners.shares * schedule.getTileTokens() *
                            schedule.getTileOutputs() * 4
                      : 0;

@@ -226,7 +226,7 @@ static std::string describeKernels(MLIRContext &context,
   StringRef storage = any.getBitmapTile() ? "bitmap"
                       : any.getRagged()   ? "ragged"
                                           : "canonical";
-  if (getSchedule(any).getProduct().getOperandTiles().isInCode())
+  if (getSchedule(any).getOperandTiles().isInCode())
     storage = "code";
   return llvm::formatv(" {0} | {1} |", storage, products);
 }

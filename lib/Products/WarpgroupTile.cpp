@@ -31,7 +31,7 @@ int64_t nm_sparse::getEntryRegisters(const ScheduleAttr &schedule) {
 }
 
 int64_t nm_sparse::getProductRegisters(const ScheduleAttr &schedule) {
-  bool lean = schedule.getProduct().getRingUse(schedule).leanProducers;
+  bool lean = schedule.getRingUse().leanProducers;
   auto shares = shareRegisters(schedule.getNumThreads(),
                                schedule.getProducers() * 32, lean);
   return shares ? shares->consumer : getEntryRegisters(schedule);

@@ -348,7 +348,7 @@ TEST_F(CostModel, ConstantsBecomeCode) {
     p.density = double(percent) / 100;
     std::vector<double> times;
     for (const auto &[s, prediction] : rankSchedules(p, chip))
-      if (s.getProduct().getOperandTiles().isInCode()) {
+      if (s.getOperandTiles().isInCode()) {
         EXPECT_LE(getSharedBytes(p, s), chip.sharedBytes);
         EXPECT_GE(s.getTileRows(), 256);
         times.push_back(prediction.seconds);
@@ -365,7 +365,7 @@ TEST_F(CostModel, ConstantsBecomeCode) {
   p.xFeatureMajor = true;
   p.constant.reset();
   for (const auto &[s, prediction] : rankSchedules(p, chip))
-    EXPECT_FALSE(s.getProduct().getOperandTiles().isInCode());
+    EXPECT_FALSE(s.getOperandTiles().isInCode());
 }
 
 } // namespace

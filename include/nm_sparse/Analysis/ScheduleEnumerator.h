@@ -82,8 +82,7 @@ public:
   /// Considers `schedule` alone, unless its product knows one level and the
   /// encoding has two.
   void add(ScheduleAttr schedule, const Prediction &prediction) {
-    if (!encoding.hasInnerLevel() ||
-        schedule.getProduct().getOperandTiles().innerLevels)
+    if (!encoding.hasInnerLevel() || schedule.getOperandTiles().innerLevels)
       ranked.emplace_back(schedule, prediction);
   }
 

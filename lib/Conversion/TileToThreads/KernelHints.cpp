@@ -51,11 +51,10 @@ KernelHints::KernelHints(gpu::LaunchOp launch, const ThreadLayout &layout,
   registers = layout.registers;
   // Products that read global memory themselves are those of few tokens. CTAs
   // of what is persistent count on being on an SM all at once.
-  sharesLaunch =
-      product.getSchedule().isDirect() &&
-      !product.getSchedule().getProduct().getOperandTiles().isInCode() &&
-      !product.getSchedule().isPersistent() &&
-      !product.getSchedule().isStreamK();
+  sharesLaunch = product.getSchedule().isDirect() &&
+                 !product.getSchedule().getOperandTiles().isInCode() &&
+                 !product.getSchedule().isPersistent() &&
+                 !product.getSchedule().isStreamK();
   // Tiles that hold positions, and those whose rows are tokens.
   llvm::DenseSet<Value> indexTiles, tokenTiles;
   launch.walk([&](Operation *op) {

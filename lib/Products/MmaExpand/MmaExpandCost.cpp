@@ -53,8 +53,8 @@ static CombinedTime predictMmaExpand(const MatmulProblem &problem,
   Segment segment = Segment::get(problem.encoding, tile);
   ProductAttrInterface product = schedule.getProduct();
   int64_t tokens = schedule.getTileTokens(), parts = schedule.getSplitK();
-  int64_t warps = product.getNumWarps(),
-          shares = product.getSumOwners(schedule, problem.encoding).shares;
+  int64_t warps = product.getNumWarps();
+  int64_t shares = schedule.getSumOwners(problem.encoding).shares;
   int64_t passes = llvm::divideCeil(problem.tokens, tokens);
   int64_t tiles = llvm::divideCeil(problem.getDenseRows(), tile.rows);
   int64_t outputTiles =

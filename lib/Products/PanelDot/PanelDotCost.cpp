@@ -66,9 +66,7 @@ static constexpr double kNorm = 1.95;
 struct PanelDotCounts {
   PanelDotCounts(const MatmulProblem &problem, ScheduleAttr schedule)
       : parts(schedule.getSplitK()),
-        shares(schedule.getProduct()
-                   .getSumOwners(schedule, problem.encoding)
-                   .shares),
+        shares(schedule.getSumOwners(problem.encoding).shares),
         warps(schedule.getProduct().getNumWarps()),
         tokens(schedule.getTileTokens()),
         outputs(kReadBytes / problem.elementBytes) {

@@ -111,14 +111,13 @@ static double predictStep(const MatmulProblem &problem, ScheduleAttr schedule,
   double product =
       fragments * (kProductClocks + kTokenClocks * double(tokens)) / kClock;
   double pieces =
-      schedule.getProduct().getOperandTiles().isSegmented()
+      schedule.getOperandTiles().isSegmented()
           ? 1.0
           : 1.0 + kSeveralPieces * getSeveralPieces(problem.encoding, tile);
   auto warps = double(schedule.getProduct().getNumWarps());
   double expansion =
       fragments * (kFragmentClocks + kWaitClocks / warps) / kClock * pieces;
-  auto shares = double(
-      schedule.getProduct().getSumOwners(schedule, problem.encoding).shares);
+  auto shares = double(schedule.getSumOwners(problem.encoding).shares);
   bool isAhead = cast<WgmmaExpandAttr>(schedule.getProduct()).getAhead();
   double warpgroups = warps / 4.0 / shares;
   double chain = fragments / shares / warpgroups *
@@ -175,8 +174,7 @@ static CombinedTime predictExpand(const MatmulProblem &problem,
   double result = elements * (parts > 1 ? 4.0 : written) * kResultByte;
   double step = predictStep(problem, schedule, chip, perSM);
   double wave = steps * step + kTile + result;
-  auto shares = double(
-      schedule.getProduct().getSumOwners(schedule, problem.encoding).shares);
+  auto shares = double(schedule.getSumOwners(problem.encoding).shares);
   if (shares > 1)
     wave += shares * elements * 4.0 * kSharedByte;
   double onChip = waves * wave;

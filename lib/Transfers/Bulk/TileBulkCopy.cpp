@@ -160,9 +160,7 @@ struct BulkCopyLowering : CopyPattern<BulkCopyOp> {
     rewriter.setInsertionPointToStart(ifFirst.thenBlock());
     // Warps that read the tile themselves, and said that they have done so,
     // read in another proxy than the accelerator writes in.
-    if (threads.schedule.getProduct()
-            .getRingUse(threads.schedule)
-            .readByThreads)
+    if (threads.schedule.getRingUse().readByThreads)
       NVVM::FenceProxyOp::create(
           rewriter, loc,
           NVVM::ProxyKindAttr::get(getContext(), NVVM::ProxyKind::async_shared),

@@ -309,7 +309,7 @@ bool ScheduleAttr::hasWholeWindows(EncodingAttr encoding) const {
 }
 
 int64_t ScheduleAttr::getStepRows() const {
-  return llvm::alignTo(getTileRows(), getProduct().getOperandTiles().rowUnit);
+  return llvm::alignTo(getTileRows(), getOperandTiles().rowUnit);
 }
 
 bool ScheduleAttr::isPanelAligned(EncodingAttr encoding) const {
@@ -320,6 +320,18 @@ bool ScheduleAttr::isPanelAligned(EncodingAttr encoding) const {
 int64_t ScheduleAttr::getTilePanels(EncodingAttr encoding) const {
   int64_t panels = llvm::divideCeil(getTileOutputs(), encoding.getBlockN());
   return isPanelAligned(encoding) ? panels : panels + 1;
+}
+
+OperandTiles ScheduleAttr::getOperandTiles() const {
+  return getProduct().getOperandTiles();
+}
+
+SumOwners ScheduleAttr::getSumOwners(EncodingAttr encoding) const {
+  return getProduct().getSumOwners(*this, encoding);
+}
+
+RingUse ScheduleAttr::getRingUse() const {
+  return getProduct().getRingUse(*this);
 }
 
 int64_t ScheduleAttr::getStages() const { return getPipeline().getNumStages(); }

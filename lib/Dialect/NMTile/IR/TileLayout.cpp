@@ -39,7 +39,7 @@ bool nm_sparse::keepsTokensAsRows(ScheduleAttr schedule, EncodingAttr encoding,
                                   int64_t elementBytes) {
   if (schedule.isDirect())
     return true;
-  OperandTiles tiles = schedule.getProduct().getOperandTiles();
+  OperandTiles tiles = schedule.getOperandTiles();
   if (!schedule.gathersX())
     return tiles.tokenWindows;
   return encoding.getBlockK() * elementBytes % 16 == 0 &&
@@ -61,16 +61,15 @@ TileLayout nm_sparse::getTileLayout(ScheduleAttr schedule, MemRefType tile) {
     // Bits are words.
     if (tile.getElementType().isInteger(32))
       return TileLayout::ColumnBlocks;
-    return schedule.getProduct().getOperandTiles().values;
+    return schedule.getOperandTiles().values;
   }
   // Other tiles of 8 bits are positions, too, which threads read as they are.
   if (schedule.isBulk()
           ? !hasWholeLines(tile)
           : !isSwizzled(tile.getElementType(), tile.getDimSize(1)))
     return TileLayout::Rows;
-  return schedule.hasBulkValues()
-             ? TileLayout::SwizzledBlocks
-             : schedule.getProduct().getOperandTiles().lines;
+  return schedule.hasBulkValues() ? TileLayout::SwizzledBlocks
+                                  : schedule.getOperandTiles().lines;
 }
 
 /// Elements added to each row of a tile against bank conflicts. 16-byte steps

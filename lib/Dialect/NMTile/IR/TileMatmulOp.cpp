@@ -74,7 +74,7 @@ static LogicalResult verifySlice(TileMatmulOp op) {
     return failure();
   if (!patches)
     return success();
-  if (!op.getSchedule().getProduct().getOperandTiles().isInCode() ||
+  if (!op.getSchedule().getOperandTiles().isInCode() ||
       op.getLhsOrder() != MajorOrder::MN)
     return op.emitOpError("with patches must have its weight in the code and "
                           "an lhs with its rows first, got ")
@@ -152,8 +152,7 @@ LogicalResult TileMatmulOp::verify() {
     return verifyStorage(*this);
   if (failed(verifyTile(*this, "rhs", rhs, {rows, outputs}, getRhsOrder())))
     return failure();
-  if (getInFlight() &&
-      !schedule.getProduct().getRingUse(schedule).staysInFlight)
+  if (getInFlight() && !schedule.getRingUse().staysInFlight)
     return emitOpError("stays in flight with products of warpgroups only, got ")
            << schedule;
   if (getCondensed() && getIndex())

@@ -226,6 +226,11 @@ def NMTile_ScheduleAttr : NMTile_Attr<"Schedule", "schedule",
     /// are gathered, values.
     unsigned getClusterDim() const { return gathersX() ? 0 : 1; }
 
+    /// What the product answers of this schedule.
+    OperandTiles getOperandTiles() const;
+    SumOwners getSumOwners(EncodingAttr encoding) const;
+    RingUse getRingUse() const;
+
     int64_t getStages() const;
     /// Warps that only copy.
     int64_t getProducers() const;

@@ -198,7 +198,7 @@ static FailureOr<BoxedView> createView(OpBuilder &outside, OpBuilder &inside,
                             getSharers(schedule, tile));
   bool isOrdered = layout == TileLayout::SegmentLines ||
                    layout == TileLayout::SwizzledBlocks;
-  if (!schedule.getProduct().getOperandTiles().isSegmented() || !isOrdered)
+  if (!schedule.getOperandTiles().isSegmented() || !isOrdered)
     return viewPlain(root, coordinates, tile, getSharers(schedule, tile));
   auto rank = cast<MemRefType>(root.getType()).getRank();
   if (rank != tile.getRank())

@@ -28,9 +28,8 @@ static int64_t getProducerTurns(TileMatmulOp product, int64_t slots) {
   ScheduleAttr schedule = product.getSchedule();
   int64_t warps = schedule.getProducers();
   // One thread starts all bulk copies of a step.
-  if (!schedule.getProduct().getRingUse(schedule).producerTurns ||
-      schedule.isBulk() || schedule.isPersistent() || warps == 0 ||
-      slots < 2 * warps)
+  if (!schedule.getRingUse().producerTurns || schedule.isBulk() ||
+      schedule.isPersistent() || warps == 0 || slots < 2 * warps)
     return 1;
   auto x = cast<MemRefType>(product.getLhs().getType());
   constexpr int64_t copyBits = 128, mostCopies = 16;

@@ -57,10 +57,7 @@ protected:
   bool stores = false;
 
 private:
-  RingUse getUse() {
-    ScheduleAttr schedule = product.getSchedule();
-    return schedule.getProduct().getRingUse(schedule);
-  }
+  RingUse getUse() { return product.getSchedule().getRingUse(); }
   KLoopOp createLoop(Role role);
   void emitBody(Role role, KLoopOp split);
 };

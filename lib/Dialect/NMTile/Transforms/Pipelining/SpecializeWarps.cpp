@@ -138,7 +138,7 @@ std::optional<RegisterShares> Specializer::getRegisters() {
   if (!chip)
     return std::nullopt;
   ScheduleAttr schedule = product.getSchedule();
-  bool lean = schedule.getProduct().getRingUse(schedule).leanProducers;
+  bool lean = schedule.getRingUse().leanProducers;
   return getRegisterShares(consumers, producers, *chip, lean);
 }
 

@@ -42,8 +42,7 @@ static Shape getShape(ScheduleAttr schedule) {
 
 /// Products that read global memory themselves, weights included.
 static bool mayShare(ScheduleAttr schedule) {
-  return schedule.isDirect() &&
-         !schedule.getProduct().getOperandTiles().isInCode();
+  return schedule.isDirect() && !schedule.getOperandTiles().isInCode();
 }
 
 /// The users of the result of `op` up to other products, `op` included.

@@ -76,7 +76,7 @@ static LogicalResult checkMajorOrder(MatmulOp op) {
 /// Rows of activations that come in the order of segments are rows of a buffer,
 /// and whole groups of them.
 static LogicalResult checkSegments(MatmulOp op) {
-  if (!getSchedule(op).getProduct().getOperandTiles().isSegmented())
+  if (!getSchedule(op).getOperandTiles().isSegmented())
     return success();
   auto x = cast<ShapedType>(op.getX().getType());
   auto fail = [&] {
@@ -102,7 +102,7 @@ static LogicalResult checkSegments(MatmulOp op) {
 static LogicalResult checkStorage(MatmulOp op) {
   ScheduleAttr schedule = getSchedule(op);
   std::optional<BitmapTile> tile = op.getBitmapTile();
-  bool isBitmap = schedule.getProduct().getOperandTiles().isBitmap();
+  bool isBitmap = schedule.getOperandTiles().isBitmap();
   if (isBitmap != tile.has_value()) {
     InFlightDiagnostic error = op.emitOpError("has a schedule with product = ")
                                << schedule.getProduct().getProductName()
@@ -112,8 +112,7 @@ static LogicalResult checkStorage(MatmulOp op) {
     return error << "as values and positions, but storage = "
                  << op.getStorageAttr();
   }
-  if (op.getInnerIndex() &&
-      !schedule.getProduct().getOperandTiles().innerLevels)
+  if (op.getInnerIndex() && !schedule.getOperandTiles().innerLevels)
     return op.emitOpError("has a schedule with product = ")
            << schedule.getProduct().getProductName()
            << ", which multiplies weights of one level, but "
@@ -198,10 +197,10 @@ static LogicalResult checkCluster(MatmulOp op) {
   if (cluster == 1)
     return success();
   bool sharesValues =
-      schedule.gathersX() && schedule.getProduct().getOperandTiles().values ==
-                                 TileLayout::CoreMatrices;
+      schedule.gathersX() &&
+      schedule.getOperandTiles().values == TileLayout::CoreMatrices;
   if ((!schedule.isBulk() && !sharesValues) || schedule.getProducers() == 0 ||
-      schedule.getProduct().getOperandTiles().isSegmented())
+      schedule.getOperandTiles().isSegmented())
     return op.emitOpError("has a schedule with cluster = ")
            << cluster
            << ", which needs x = bulk, pipeline = ring<...>, and a product "
@@ -239,8 +238,8 @@ static LogicalResult checkRows(MatmulOp op) {
            << encoding.getInnermost().getKeptRows()
            << ", which only index = rows can divide";
   }
-  int64_t unit = std::lcm(encoding.getBlockK(),
-                          schedule.getProduct().getOperandTiles().rowUnit);
+  int64_t unit =
+      std::lcm(encoding.getBlockK(), schedule.getOperandTiles().rowUnit);
   if (rows % unit == 0)
     return success();
   return op.emitOpError("has a schedule with index = rows whose K steps of ")

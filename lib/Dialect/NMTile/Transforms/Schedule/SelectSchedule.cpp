@@ -59,8 +59,7 @@ struct SelectSchedule
     int64_t most = getSchedule(op).getTileTokens();
     bool hasOthers = !problem.encoding.isFree() &&
                      (problem.elementBytes > 1 || !getSchedule(op).isDirect());
-    bool readsWeight =
-        !getSchedule(op).getProduct().getOperandTiles().isInCode();
+    bool readsWeight = !getSchedule(op).getOperandTiles().isInCode();
     if (!hasOthers && readsWeight && problem.tokens > most)
       op.emitRemark("has ")
           << problem.tokens << " tokens, of which product = "
@@ -74,7 +73,7 @@ struct SelectSchedule
   reportOperand(MatmulOp op, const MatmulProblem &problem,
                 ArrayRef<std::pair<ScheduleAttr, Prediction>> ranked) {
     if (!problem.constant || llvm::any_of(ranked, [](const auto &candidate) {
-          return candidate.first.getProduct().getOperandTiles().isInCode();
+          return candidate.first.getOperandTiles().isInCode();
         }))
       return;
     InFlightDiagnostic remark =

@@ -183,7 +183,7 @@ static bool needsPattern(MatmulOp op, const SparsityLevel &pattern) {
                                  [](Diagnostic &) { return success(); });
   auto takes = [&](EncodingAttr encoding) {
     return (!encoding.hasInnerLevel() ||
-            schedule.getProduct().getOperandTiles().innerLevels) &&
+            schedule.getOperandTiles().innerLevels) &&
            succeeded(schedule.getProduct().verifyProblem(
                [&] { return op.emitError(); }, schedule, encoding,
                getElementTypeOrSelf(op.getX())));

@@ -35,7 +35,7 @@ bool nm_sparse::prefersBitmaps(MatmulOp op, EncodingAttr encoding,
   Type element = getElementTypeOrSelf(op.getX());
   if (ScheduleAttr schedule = getSchedule(op);
       choice.storage == "auto" && schedule)
-    return schedule.getProduct().getOperandTiles().isBitmap();
+    return schedule.getOperandTiles().isBitmap();
   // Elements of 8 bits have no other kernels.
   if (element.getIntOrFloatBitWidth() == 8)
     return true;

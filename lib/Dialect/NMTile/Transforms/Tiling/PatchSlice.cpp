@@ -27,7 +27,7 @@ static Value getEntry(OpBuilder &b, Location loc, Value image,
 
 PatchSlice nm_sparse::findPatchSlice(OpBuilder &b, MatmulOp op) {
   ScheduleAttr schedule = getSchedule(op);
-  bool isInCode = schedule.getProduct().getOperandTiles().isInCode();
+  bool isInCode = schedule.getOperandTiles().isInCode();
   if (!isInCode && (!schedule.gathersX() || op.hasBatch()))
     return {};
   // Threads transpose no patches.

@@ -323,9 +323,7 @@ void Promoter::run() {
   acc = convertVector(b, loc, acc, accElement);
   // If warps hold shares, only their sum starts from init.
   Value start = acc;
-  bool addsShares = schedule.getProduct()
-                        .getSumOwners(schedule, op.getEncoding())
-                        .dividesContraction;
+  bool addsShares = schedule.getSumOwners(op.getEncoding()).dividesContraction;
   if (addsShares)
     start = arith::ConstantOp::create(b, loc, b.getZeroAttr(acc.getType()));
 

@@ -258,10 +258,8 @@ static void setTokensContiguous(scf::ForallOp forall) {
   forall.walk([&](TileMatmulOp op) {
     op.setTokensContiguous(
         tokens &&
-        !(transposable && op.getSchedule()
-                              .getProduct()
-                              .getSumOwners(op.getSchedule(), op.getEncoding())
-                              .tokensByPanel));
+        !(transposable &&
+          op.getSchedule().getSumOwners(op.getEncoding()).tokensByPanel));
   });
 }
 
