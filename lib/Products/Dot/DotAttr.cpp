@@ -52,16 +52,9 @@ LogicalResult DotAttr::verifyProblem(EmitErrorFn, const ScheduleAttr &,
   return success();
 }
 
-OperandTiles DotAttr::getOperandTiles() const {
-  OperandTiles tiles;
-  tiles.weight = WeightForm::Bitmaps;
-  return tiles;
-}
+OperandTiles DotAttr::getOperandTiles() const { return {WeightForm::Bitmaps}; }
 
 SumOwners DotAttr::getSumOwners(const ScheduleAttr &,
                                 const EncodingAttr &) const {
-  SumOwners owners;
-  owners.shares = getWarps();
-  owners.dividesContraction = true;
-  return owners;
+  return {/*shares=*/getWarps(), /*dividesContraction=*/true};
 }

@@ -83,14 +83,10 @@ LogicalResult ImmediateAttr::verifyProblem(EmitErrorFn emitError,
 }
 
 OperandTiles ImmediateAttr::getOperandTiles() const {
-  OperandTiles tiles;
-  tiles.weight = WeightForm::Code;
-  return tiles;
+  return {WeightForm::Code};
 }
 
 SumOwners ImmediateAttr::getSumOwners(const ScheduleAttr &,
                                       const EncodingAttr &) const {
-  SumOwners owners;
-  owners.shares = getShares();
-  return owners;
+  return {/*shares=*/getShares()};
 }

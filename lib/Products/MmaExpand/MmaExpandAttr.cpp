@@ -100,15 +100,10 @@ LogicalResult MmaExpandAttr::verifyProblem(EmitErrorFn emitError,
 }
 
 OperandTiles MmaExpandAttr::getOperandTiles() const {
-  OperandTiles tiles;
-  tiles.weight = WeightForm::Bitmaps;
-  return tiles;
+  return {WeightForm::Bitmaps};
 }
 
 SumOwners MmaExpandAttr::getSumOwners(const ScheduleAttr &,
                                       const EncodingAttr &) const {
-  SumOwners owners;
-  owners.shares = getShares();
-  owners.dividesContraction = getShares() > 1;
-  return owners;
+  return {/*shares=*/getShares(), /*dividesContraction=*/getShares() > 1};
 }

@@ -79,8 +79,5 @@ LogicalResult PanelDotAttr::verifyProblem(EmitErrorFn emitError,
 
 SumOwners PanelDotAttr::getSumOwners(const ScheduleAttr &,
                                      const EncodingAttr &) const {
-  SumOwners owners;
-  owners.shares = getShares();
-  owners.dividesContraction = true;
-  return owners;
+  return {/*shares=*/getShares(), /*dividesContraction=*/true};
 }

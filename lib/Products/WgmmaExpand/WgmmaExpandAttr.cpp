@@ -104,10 +104,7 @@ OperandTiles WgmmaExpandAttr::getOperandTiles() const {
 
 SumOwners WgmmaExpandAttr::getSumOwners(const ScheduleAttr &,
                                         const EncodingAttr &) const {
-  SumOwners owners;
-  owners.shares = getShares();
-  owners.dividesContraction = getShares() > 1;
-  return owners;
+  return {/*shares=*/getShares(), /*dividesContraction=*/getShares() > 1};
 }
 
 /// One thread of the producers starts copies, and none holds any data.
