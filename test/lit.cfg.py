@@ -3,12 +3,13 @@
 Features: nm-ptxas (a ptxas is on the PATH), nm-nvdisasm (an nvdisasm is, or in the
 Python environment), nm-cuda (nm-run finds a GPU), nm-slow (all tests are wanted: a test
 that takes longer than a few seconds has the line "REQUIRES: nm-slow", and `lit --param
-quick=1` leaves it out), nm-all-products (this build has every product, so that the cost
-model has all of them to choose from), nm-emulated-cuda (the emulator is built as
-libcuda.so, too), nm-cuda-header (there is a cuda.h), nm-sparse-library (the library
-that Python calls is built, and there is ml_dtypes), iree (IREE's compiler and runtime
-are in the Python environment of scripts/bootstrap.sh), iree-3.12 (so is that older
-version). A test whose text names a product that this build lacks is unsupported.
+quick=1` leaves it out), nm-all-products (this build has every product and every
+transfer, so that the cost model has all of them to choose from), nm-emulated-cuda (the
+emulator is built as libcuda.so, too), nm-cuda-header (there is a cuda.h),
+nm-sparse-library (the library that Python calls is built, and there is ml_dtypes), iree
+(IREE's compiler and runtime are in the Python environment of scripts/bootstrap.sh),
+iree-3.12 (so is that older version). A test whose text names a product or a transfer
+that this build lacks is unsupported.
 """
 
 import glob
@@ -22,12 +23,14 @@ config.name = "nm_sparse"
 
 # Workers of lit import the format by its name.
 sys.path.insert(0, os.path.dirname(__file__))
-from product_test import ProductTest, missing_products  # noqa: E402
+from parts_test import PartsTest, missing_names  # noqa: E402
 
-missing = missing_products(config.nm_sparse_src_root, config.nm_sparse_products)
-if not missing:
+root = config.nm_sparse_src_root
+products = missing_names(root, "Products", config.nm_sparse_products)
+transfers = missing_names(root, "Transfers", config.nm_sparse_transfers)
+if not products and not transfers:
     config.available_features.add("nm-all-products")
-config.test_format = ProductTest(not llvm_config.use_lit_shell, missing)
+config.test_format = PartsTest(not llvm_config.use_lit_shell, products, transfers)
 config.suffixes = [".mlir", ".test"]
 config.excludes = [
     "Inputs",
@@ -35,7 +38,7 @@ config.excludes = [
     "lib",
     "lit.cfg.py",
     "lit.site.cfg.py.in",
-    "product_test.py",
+    "parts_test.py",
 ]
 config.test_source_root = os.path.dirname(__file__)
 config.test_exec_root = os.path.join(config.nm_sparse_obj_root, "test")

@@ -17,8 +17,7 @@ using namespace mlir;
 using namespace mlir::nm_sparse;
 
 ArrayRef<ScheduleEnumerator::Modes> ScheduleEnumerator::gathered() {
-  static constexpr Modes modes[] = {
-      {XTransfer::Gather, IndexTransfer::Resident}};
+  static constexpr Modes modes[] = {{"gather", "resident"}};
   return modes;
 }
 
@@ -99,14 +98,18 @@ void ScheduleEnumerator::addShapesOfPanels(SmallVectorImpl<Shape> &shapes,
 
 /// Returns true if the SM sets aside as much of L1 with `schedule` as with
 /// `index` instead of its own.
-bool ScheduleEnumerator::keepsL1(ScheduleAttr schedule,
-                                 IndexTransfer index) const {
+bool ScheduleEnumerator::keepsL1(ScheduleAttr schedule, StringRef index) const {
+  MLIRContext *context = encoding.getContext();
+  auto positions =
+      context->getLoadedDialect<NMTileDialect>()->getTransfer(index);
+  if (!positions)
+    return true;
   TransfersAttr transfers = schedule.getTransfers();
-  auto other = ScheduleAttr::get(
-      encoding.getContext(), schedule.getTile(), schedule.getProduct(),
-      TransfersAttr::get(encoding.getContext(), transfers.getX(),
-                         transfers.getValues(), index),
-      schedule.getPipeline(), schedule.getGrid());
+  auto other =
+      ScheduleAttr::get(context, schedule.getTile(), schedule.getProduct(),
+                        TransfersAttr::get(context, transfers.getX(),
+                                           transfers.getValues(), positions),
+                        schedule.getPipeline(), schedule.getGrid());
   return getSharedCarveout(getSharedBytes(problem, schedule), chip) ==
          getSharedCarveout(getSharedBytes(problem, other), chip);
 }
@@ -124,7 +127,7 @@ bool ScheduleEnumerator::isTableWorthwhile(ScheduleAttr schedule) const {
   int64_t least = (schedule.isPersistent() ? 1 : 2) * kTableSteps * 64 + 1;
   return schedule.getTilePanels(encoding) == 1 &&
          schedule.getTileRows() <= 64 && rows >= least &&
-         keepsL1(schedule, IndexTransfer::Resident);
+         keepsL1(schedule, "resident");
 }
 
 /// Returns true if all positions of a panel are worth the shared memory that
@@ -135,7 +138,7 @@ bool ScheduleEnumerator::isIndexWorthwhile(ScheduleAttr schedule) const {
     return isTableWorthwhile(schedule);
   bool hasChoice = schedule.hasResidentIndex() && !schedule.gathersX();
   bool fillsSM = getSharedBytes(problem, schedule) > 196 * 1024;
-  return !hasChoice || !fillsSM || keepsL1(schedule, IndexTransfer::Staged);
+  return !hasChoice || !fillsSM || keepsL1(schedule, "staged");
 }
 
 /// CTAs that are bound by what they issue take up to 2 % longer where they fill
@@ -164,9 +167,10 @@ bool ScheduleEnumerator::addOne(ProductAttrInterface product, Shape shape,
   bool isBulk = choices.mayCopyInBulk && role.producers > 0 && rows % 16 == 0 &&
                 rows <= 256 && shape.outputs % 64 == 0;
   MLIRContext *context = encoding.getContext();
-  auto transfers = TransfersAttr::get(
-      context, modes.x, isBulk ? ValuesTransfer::Bulk : ValuesTransfer::Copy,
-      modes.index);
+  auto transfers = TransfersAttr::getNamed(
+      context, modes.x, isBulk ? "bulk" : "copy", modes.index);
+  if (!transfers)
+    return false;
   PipelineAttrInterface pipeline = AsyncGroupsAttr::get(context, stages);
   if (role.producers > 0)
     pipeline = RingAttr::get(context, stages, role.producers);
@@ -229,16 +233,16 @@ void ScheduleEnumerator::addShape(ProductAttrInterface product, Shape shape,
         };
         bool needsTable = step % encoding.getKeptRows() != 0;
         for (Modes mode : choices.modes) {
+          bool isGathered = mode.x == "gather";
           if (problem.raggedRows) {
             // The rows of a panel are where its values are.
-            if (mode.x == XTransfer::Gather &&
-                encoding.getBlockN() % shape.outputs == 0)
-              addMode({mode.x, IndexTransfer::Rows});
+            if (isGathered && encoding.getBlockN() % shape.outputs == 0)
+              addMode({mode.x, "rows"});
             continue;
           }
-          bool mayHaveTable = mode.x == XTransfer::Gather &&
-                              (needsTable || choices.tabulatesRows);
-          if (!mayHaveTable || !addMode({mode.x, IndexTransfer::Rows}))
+          bool mayHaveTable =
+              isGathered && (needsTable || choices.tabulatesRows);
+          if (!mayHaveTable || !addMode({mode.x, "rows"}))
             addMode(mode);
         }
       }

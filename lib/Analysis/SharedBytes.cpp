@@ -89,9 +89,16 @@ int64_t nm_sparse::getSharedBytes(const MatmulProblem &problem,
   auto [xRows, xColumns] = getXTile(problem, schedule);
   bool isTransposed =
       !problem.xFeatureMajor && !hasTokenRows(problem, schedule);
-  int64_t bytes =
-      countRing(xRows, xColumns, element, isTransposed) +
-      countRing(schedule.getStepRows(), schedule.getTileOutputs(), element);
+  int64_t stepRows = schedule.getStepRows();
+  int64_t outputs = schedule.getTileOutputs();
+  int64_t bytes = countRing(xRows, xColumns, element, isTransposed);
+  if (schedule.getTransfers().getValues().getUse().isResident)
+    bytes += countBytes(
+        llvm::alignTo(problem.windows * encoding.getKeptRows(), stepRows) *
+            outputs,
+        element);
+  else
+    bytes += countRing(stepRows, outputs, element);
   // The mbarriers of --nm-sparse-specialize-warps.
   if (schedule.getProducers() > 0)
     bytes += 2 * countBytes(schedule.getStages(), b.getI64Type());

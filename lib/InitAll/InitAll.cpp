@@ -83,6 +83,7 @@
 #include "nm_sparse/Hosts/Passes.h"
 #include "nm_sparse/Pipelines/Pipelines.h"
 #include "nm_sparse/Products/Registration.h"
+#include "nm_sparse/Transfers/Registration.h"
 
 using namespace mlir;
 
@@ -97,6 +98,7 @@ void nm_sparse::registerAllDialects(DialectRegistry &registry) {
               scf::SCFDialect, sparse_tensor::SparseTensorDialect,
               tensor::TensorDialect, ub::UBDialect, vector::VectorDialect>();
 
+  registerTransfers(registry);
   registerProducts(registry);
   affine::registerValueBoundsOpInterfaceExternalModels(registry);
   arith::registerBufferizableOpInterfaceExternalModels(registry);

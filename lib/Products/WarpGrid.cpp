@@ -63,13 +63,13 @@ nm_sparse::verifyTileUnits(function_ref<InFlightDiagnostic()> emitError,
 LogicalResult
 nm_sparse::verifyStagedTransfers(function_ref<InFlightDiagnostic()> emitError,
                                  StringRef owner, TransfersAttr transfers) {
-  if (transfers.getX() == XTransfer::Direct ||
-      transfers.getValues() == ValuesTransfer::Direct ||
-      transfers.getIndex() == IndexTransfer::Direct)
+  if (transfers.getX().getUse().isDirect ||
+      transfers.getValues().getUse().isDirect ||
+      transfers.getIndex().getUse().isDirect)
     return emitError() << owner
                        << " reads its operands from shared memory; no transfer "
                           "may be direct";
-  if (transfers.getX() == XTransfer::Bulk)
+  if (transfers.getX().getUse().isBulk)
     return emitError() << owner
                        << " reads rows that an index names: x = bulk is legal "
                           "with product = wgmma_expand and wgmma_sp";

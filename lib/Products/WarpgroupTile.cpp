@@ -71,7 +71,7 @@ LogicalResult
 nm_sparse::verifyWarpgroupTransfers(EmitErrorFn emitError, StringRef owner,
                                     const TransfersAttr &transfers,
                                     int64_t producers) {
-  if (transfers.getX() != XTransfer::Bulk)
+  if (!transfers.areBulk())
     return emitError()
            << owner
            << " has its operands from the tensor memory accelerator: legal is "

@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Products/Scalar.h"
+#include "Transfers/Whole.h"
 #include "nm_sparse/Execution/Run.h"
 #include "llvm/Support/InitLLVM.h"
 
@@ -28,7 +29,10 @@ int main(int argc, char **argv) {
   request.entry = argv[2];
   request.device = Device::Emulate;
   request.check = true;
-  request.extend = mlir::nm_test::registerTestProducts;
+  request.extend = [](mlir::DialectRegistry &registry) {
+    mlir::nm_test::registerTestProducts(registry);
+    mlir::nm_test::registerTestTransfers(registry);
+  };
   auto report = run(request);
   if (!report) {
     llvm::errs() << "nm-test-run: " << llvm::toString(report.takeError())

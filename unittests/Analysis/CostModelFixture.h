@@ -14,6 +14,7 @@
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/MLIRContext.h"
 #include "nm_sparse/Products/Registration.h"
+#include "nm_sparse/Transfers/Registration.h"
 #include "gtest/gtest.h"
 
 namespace mlir::nm_sparse {
@@ -27,6 +28,7 @@ protected:
   static DialectRegistry getRegistry() {
     DialectRegistry registry;
     registry.insert<NMSparseDialect, NMTileDialect>();
+    registerTransfers(registry);
     registerProducts(registry);
     return registry;
   }

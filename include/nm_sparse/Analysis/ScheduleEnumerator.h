@@ -29,9 +29,9 @@ public:
     bool persistent = false;
   };
 
+  /// How activations and positions come: names of transfers.
   struct Modes {
-    XTransfer x;
-    IndexTransfer index;
+    StringLiteral x, index;
   };
 
   /// The choices of a product for a tile, which are enumerated in each
@@ -94,7 +94,7 @@ public:
   EncodingAttr encoding;
 
 private:
-  bool keepsL1(ScheduleAttr schedule, IndexTransfer index) const;
+  bool keepsL1(ScheduleAttr schedule, StringRef index) const;
   bool isTableWorthwhile(ScheduleAttr schedule) const;
   bool isIndexWorthwhile(ScheduleAttr schedule) const;
   bool leavesRoom(ScheduleAttr schedule) const;

@@ -29,16 +29,6 @@ struct CopyPattern : public OpConversionPattern<OpT> {
   CopyThreads threads;
 };
 
-/// async_copy and async_gather -> nvgpu.device_async_copy.
-void populateTileCopyPatterns(const TypeConverter &converter,
-                              const CopyThreads &threads,
-                              RewritePatternSet &patterns);
-
-/// bulk_copy -> nvvm.cp.async.bulk.tensor in one thread.
-void populateTileBulkCopyPatterns(const TypeConverter &converter,
-                                  const CopyThreads &threads,
-                                  RewritePatternSet &patterns);
-
 } // namespace mlir::nm_sparse
 
 #endif // NM_SPARSE_TRANSFERS_PATTERNS_H

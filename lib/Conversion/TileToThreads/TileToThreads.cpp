@@ -95,8 +95,9 @@ LogicalResult convertLaunch(gpu::LaunchOp launch) {
   splitEpilogues(launch, *tiles, *layout, epilogue);
   RewritePatternSet patterns(context);
   CopyThreads threads{layout->schedule, layout->numThreads, layout->threadId};
-  populateTileCopyPatterns(converter, threads, patterns);
-  populateTileBulkCopyPatterns(converter, threads, patterns);
+  for (TransferAttrInterface transfer :
+       layout->schedule.getTransfers().getAll())
+    transfer.populatePatterns(converter, threads, patterns);
   patterns.add<MatmulLowering>(converter, context, *layout);
   // A CTA that shares a tile writes its part of the sum before the result.
   // (Asked here, for the conversion erases the products.)

@@ -40,7 +40,7 @@ LogicalResult DotAttr::verifyTile(EmitErrorFn emitError, int64_t tokens,
 LogicalResult DotAttr::verifyTransfers(EmitErrorFn emitError,
                                        const TransfersAttr &transfers,
                                        int64_t) const {
-  if (transfers.getX() != XTransfer::Direct)
+  if (!transfers.areDirect())
     return emitError() << "dot reads global memory: legal is transfers = {x = "
                           "direct, values = direct, index = direct}";
   return success();

@@ -269,8 +269,9 @@ static void add(ScheduleEnumerator &to, int64_t tokens, int64_t rows,
                 int64_t warps, int64_t parts) {
   MLIRContext *context = to.encoding.getContext();
   auto transfers =
-      TransfersAttr::get(context, XTransfer::Direct, ValuesTransfer::Direct,
-                         IndexTransfer::Direct);
+      TransfersAttr::getNamed(context, "direct", "direct", "direct");
+  if (!transfers)
+    return;
   auto schedule = ScheduleAttr::get(
       context, {tokens, BitmapTile::kOutputs, rows},
       DotAttr::get(context, warps), transfers, SequentialAttr::get(context),

@@ -56,7 +56,7 @@ LogicalResult ImmediateAttr::verifyTile(EmitErrorFn emitError, int64_t tokens,
 LogicalResult ImmediateAttr::verifyTransfers(EmitErrorFn emitError,
                                              const TransfersAttr &transfers,
                                              int64_t) const {
-  if (transfers.getX() != XTransfer::Direct)
+  if (!transfers.areDirect())
     return emitError() << "immediate reads global memory: legal is transfers = "
                           "{x = direct, values = direct, index = direct}";
   return success();

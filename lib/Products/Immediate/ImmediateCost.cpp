@@ -206,13 +206,15 @@ static void add(ScheduleEnumerator &to, int64_t outputs, int64_t laneTokens,
   if (tokens > kLanes * laneTokens && tokens >= 2 * problem.tokens)
     return;
   MLIRContext *context = to.encoding.getContext();
+  auto transfers =
+      TransfersAttr::getNamed(context, "direct", "direct", "direct");
+  if (!transfers)
+    return;
   int64_t rows = llvm::alignTo(problem.getDenseRows(), BitmapTile::kFreeRows);
-  auto schedule = ScheduleAttr::get(
-      context, {tokens, outputs, rows},
-      ImmediateAttr::get(context, warps, shares),
-      TransfersAttr::get(context, XTransfer::Direct, ValuesTransfer::Direct,
-                         IndexTransfer::Direct),
-      SequentialAttr::get(context), FlatGridAttr::get(context, 1));
+  auto schedule = ScheduleAttr::get(context, {tokens, outputs, rows},
+                                    ImmediateAttr::get(context, warps, shares),
+                                    transfers, SequentialAttr::get(context),
+                                    FlatGridAttr::get(context, 1));
   double bytes = countPanel(problem, schedule).bytes *
                  double(countPanels(problem, schedule));
   if (bytes <= double(problem.constant->maxCodeBytes))

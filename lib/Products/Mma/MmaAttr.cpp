@@ -43,7 +43,7 @@ LogicalResult MmaAttr::verifyTransfers(EmitErrorFn emitError,
                                        int64_t producers) const {
   if (failed(verifyStagedTransfers(emitError, getMnemonic(), transfers)))
     return failure();
-  if (transfers.getValues() == ValuesTransfer::Bulk && producers == 0)
+  if (transfers.getValues().getUse().isBulk && producers == 0)
     return emitError() << "values = bulk needs producers to start the copies; "
                           "legal is pipeline = ring<...>";
   return success();

@@ -71,7 +71,7 @@ static constexpr int64_t kFewTokens = 32, kFewOutputs = 64;
 static const FewTokens *findFewTokens(const ScheduleAttr &schedule) {
   if (schedule.getProducers() > 0 || schedule.getTileTokens() > kFewTokens)
     return nullptr;
-  bool isStaged = schedule.getTransfers().getIndex() == IndexTransfer::Staged;
+  bool isStaged = !schedule.getTransfers().getIndex().getUse().isResident;
   if (schedule.getTileOutputs() <= kFewOutputs)
     return isStaged ? &fewOutputsStaged : &fewOutputs;
   return isStaged ? &fewStaged : &few;
@@ -158,9 +158,7 @@ static constexpr Shape smallShapes[] = {
     {16, 32, 1, 1}, {16, 16, 1, 1}, {16, 8, 1, 1}};
 
 static constexpr ScheduleEnumerator::Modes modes[] = {
-    {XTransfer::Gather, IndexTransfer::Resident},
-    {XTransfer::Copy, IndexTransfer::Resident},
-    {XTransfer::Copy, IndexTransfer::Staged}};
+    {"gather", "resident"}, {"copy", "resident"}, {"copy", "staged"}};
 
 static void add(ScheduleEnumerator &to, Shape shape,
                 ScheduleEnumerator::Role role, const Choices &choices) {

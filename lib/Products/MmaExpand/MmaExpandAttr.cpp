@@ -49,7 +49,7 @@ LogicalResult MmaExpandAttr::verifyTile(EmitErrorFn emitError, int64_t tokens,
 LogicalResult MmaExpandAttr::verifyTransfers(EmitErrorFn emitError,
                                              const TransfersAttr &transfers,
                                              int64_t) const {
-  if (transfers.getX() != XTransfer::Direct)
+  if (!transfers.areDirect())
     return emitError() << "mma_expand reads global memory: legal is transfers "
                           "= {x = direct, values = direct, index = direct}";
   return success();

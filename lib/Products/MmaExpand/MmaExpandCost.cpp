@@ -110,6 +110,10 @@ static void proposeMmaExpand(ScheduleEnumerator &to) {
       segment.rows > MmaExpandAttr::kMostRows)
     return;
   MLIRContext *context = to.encoding.getContext();
+  auto transfers =
+      TransfersAttr::getNamed(context, "direct", "direct", "direct");
+  if (!transfers)
+    return;
   int64_t perLane = std::max<int64_t>(1, valuesAtOnce / segment.values);
   int64_t tokens = problem.tokens <= 8 ? 8 : mostTokens;
   for (auto [outputs, warps, shares] :
@@ -125,9 +129,7 @@ static void proposeMmaExpand(ScheduleEnumerator &to) {
         continue;
       auto schedule = ScheduleAttr::get(
           context, {tokens, outputs, stepTiles * tile.values},
-          MmaExpandAttr::get(context, warps, shares),
-          TransfersAttr::get(context, XTransfer::Direct, ValuesTransfer::Direct,
-                             IndexTransfer::Direct),
+          MmaExpandAttr::get(context, warps, shares), transfers,
           SequentialAttr::get(context), FlatGridAttr::get(context, parts));
       to.add(schedule, predict(problem, schedule, to.chip));
     }

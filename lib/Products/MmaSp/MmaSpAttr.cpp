@@ -39,11 +39,7 @@ LogicalResult MmaSpAttr::verifyTile(EmitErrorFn emitError, int64_t tokens,
 LogicalResult MmaSpAttr::verifyTransfers(EmitErrorFn emitError,
                                          const TransfersAttr &transfers,
                                          int64_t) const {
-  bool isCopied = transfers.getX() == XTransfer::Copy &&
-                  transfers.getValues() == ValuesTransfer::Copy &&
-                  transfers.getIndex() == IndexTransfer::Staged;
-  // A schedule uses bulk copies for all operands or for none.
-  if (!isCopied && transfers.getX() != XTransfer::Bulk)
+  if (!transfers.areCopied() && !transfers.areBulk())
     return emitError() << "mma_sp has its operands copied step by step: legal "
                           "is transfers = {x = copy, values = copy, index = "
                           "staged}, or bulk for all three";

@@ -20,8 +20,7 @@ static constexpr Shape shapes[] = {
     {32, 256, 1, 4},  {32, 128, 1, 4},  {24, 128, 1, 4},  {16, 128, 1, 4},
     {16, 64, 1, 2},   {8, 128, 1, 4},   {8, 64, 1, 2}};
 
-static constexpr ScheduleEnumerator::Modes modes[] = {
-    {XTransfer::Copy, IndexTransfer::Staged}};
+static constexpr ScheduleEnumerator::Modes modes[] = {{"copy", "staged"}};
 
 void nm_sparse::proposeMmaSp(ScheduleEnumerator &to) {
   const MatmulProblem &problem = to.problem;

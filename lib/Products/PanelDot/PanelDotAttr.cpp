@@ -48,7 +48,7 @@ LogicalResult PanelDotAttr::verifyTile(EmitErrorFn emitError, int64_t tokens,
 LogicalResult PanelDotAttr::verifyTransfers(EmitErrorFn emitError,
                                             const TransfersAttr &transfers,
                                             int64_t) const {
-  if (transfers.getX() != XTransfer::Direct)
+  if (!transfers.areDirect())
     return emitError() << "panel_dot reads global memory: legal is transfers = "
                           "{x = direct, values = direct, index = direct}";
   return success();

@@ -235,8 +235,9 @@ static void propose(ScheduleEnumerator &to) {
     return;
   MLIRContext *context = to.encoding.getContext();
   auto transfers =
-      TransfersAttr::get(context, XTransfer::Direct, ValuesTransfer::Direct,
-                         IndexTransfer::Direct);
+      TransfersAttr::getNamed(context, "direct", "direct", "direct");
+  if (!transfers)
+    return;
   int64_t kept = to.encoding.getKeptRows();
   auto consider = [&](int64_t tokens, int64_t warps, int64_t lanes,
                       int64_t atOnce) {

@@ -43,7 +43,7 @@ LogicalResult SimtAttr::verifyTransfers(EmitErrorFn emitError,
                                         int64_t producers) const {
   if (failed(verifyStagedTransfers(emitError, getMnemonic(), transfers)))
     return failure();
-  if (transfers.getValues() == ValuesTransfer::Bulk)
+  if (transfers.getValues().getUse().isBulk)
     return emitError() << "values = bulk copies in the layout of tensor cores; "
                           "legal for simt is values = copy";
   return success();

@@ -146,9 +146,7 @@ static constexpr Shape smallShapes[] = {
     {8, 32, 1, 1}, {8, 8, 1, 1}, {8, 4, 1, 1}};
 
 static constexpr ScheduleEnumerator::Modes modes[] = {
-    {XTransfer::Gather, IndexTransfer::Resident},
-    {XTransfer::Copy, IndexTransfer::Resident},
-    {XTransfer::Copy, IndexTransfer::Staged}};
+    {"gather", "resident"}, {"copy", "resident"}, {"copy", "staged"}};
 
 static void add(ScheduleEnumerator &to, Shape shape,
                 ScheduleEnumerator::Role role, const Choices &choices) {

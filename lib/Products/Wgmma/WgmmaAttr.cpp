@@ -72,14 +72,14 @@ LogicalResult WgmmaAttr::verifyTransfers(EmitErrorFn emitError,
                                          int64_t producers) const {
   if (failed(verifyStagedTransfers(emitError, getMnemonic(), transfers)))
     return failure();
-  if (transfers.getX() != XTransfer::Gather)
+  if (!transfers.getX().getUse().selectsRows)
     return emitError() << "wgmma needs x = gather: products of warpgroups "
                           "cannot select rows of whole windows";
   if (producers % kWarps != 0)
     return emitError() << "producers beside wgmma warps must be a multiple of "
                           "the "
                        << kWarps << " of a warpgroup, got " << producers;
-  if (transfers.getValues() == ValuesTransfer::Bulk && producers == 0)
+  if (transfers.getValues().getUse().isBulk && producers == 0)
     return emitError() << "values = bulk needs producers to start the copies; "
                           "legal is pipeline = ring<...>";
   return success();

@@ -47,8 +47,8 @@ struct Shape {
 
 class Proposer {
 public:
-  Proposer(ScheduleEnumerator &to, BitmapTile tile)
-      : to(to), problem(to.problem), tile(tile),
+  Proposer(ScheduleEnumerator &to, BitmapTile tile, TransfersAttr transfers)
+      : to(to), problem(to.problem), tile(tile), transfers(transfers),
         shareTiles(llvm::divideCeil(kStepRows, tile.rows)) {}
 
   /// As many stages as fit, each number of CTAs that share a tile, and
@@ -67,6 +67,7 @@ private:
   ScheduleEnumerator &to;
   const MatmulProblem &problem;
   BitmapTile tile;
+  TransfersAttr transfers;
   int64_t shareTiles; ///< Along the contraction, of a share of a K step.
 };
 
@@ -91,9 +92,7 @@ ScheduleAttr Proposer::make(Shape shape, int64_t stages,
       context, {shape.tokens, shape.outputs, rows},
       WgmmaExpandAttr::get(context, shape.getConsumers() / 32, shape.shares,
                            /*segments=*/false, loadsAhead(shape)),
-      TransfersAttr::get(context, XTransfer::Bulk, ValuesTransfer::Bulk,
-                         IndexTransfer::Bulk),
-      RingAttr::get(context, stages, kProducers), grid);
+      transfers, RingAttr::get(context, stages, kProducers), grid);
 }
 
 void Proposer::add(ScheduleAttr schedule) {
@@ -131,7 +130,11 @@ void nm_sparse::proposeWgmmaExpand(ScheduleEnumerator &to) {
   if (!problem.bitmap || problem.bitmap->isFree || !problem.tensorCores ||
       to.chip.wgmma == 0 || problem.hasRowsOfOne())
     return;
-  Proposer proposer(to, *problem.bitmap);
+  auto transfers =
+      TransfersAttr::getNamed(to.encoding.getContext(), "bulk", "bulk", "bulk");
+  if (!transfers)
+    return;
+  Proposer proposer(to, *problem.bitmap, transfers);
   for (int64_t tokens : getTileTokens(problem.tokens)) {
     if (tokens >= 2 * std::max<int64_t>(problem.tokens, 8))
       break;

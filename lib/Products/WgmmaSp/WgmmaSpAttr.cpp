@@ -37,9 +37,10 @@ LogicalResult WgmmaSpAttr::verifyTransfers(EmitErrorFn emitError,
                                            const TransfersAttr &transfers,
                                            int64_t producers) const {
   // With two levels, rows are gathered.
-  if (transfers.getX() == XTransfer::Gather &&
-      transfers.getValues() == ValuesTransfer::Bulk &&
-      transfers.getIndex() == IndexTransfer::Resident)
+  TransferUse index = transfers.getIndex().getUse();
+  if (transfers.getX().getUse().selectsRows &&
+      transfers.getValues().getUse().isBulk && index.isResident &&
+      !index.tabulatesRows)
     return verifyWarpgroupProducers(emitError, getMnemonic(), producers);
   return verifyWarpgroupTransfers(emitError, getMnemonic(), transfers,
                                   producers);
@@ -55,7 +56,7 @@ static LogicalResult verifyPattern(EmitErrorFn emitError,
                        << encoding << "; legal is product = wgmma_expand";
   if (encoding.hasInnerLevel() != schedule.gathersX())
     return emitError() << "has a schedule with product = wgmma_sp and x = "
-                       << stringifyXTransfer(schedule.getTransfers().getX())
+                       << schedule.getTransfers().getX().getTransferName()
                        << ", but " << encoding << "; legal is x = "
                        << (encoding.hasInnerLevel() ? "gather" : "bulk");
   if (!encoding.hasInnerLevel())

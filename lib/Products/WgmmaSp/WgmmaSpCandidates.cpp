@@ -39,7 +39,16 @@ struct Shape {
 
 class Proposer {
 public:
-  Proposer(ScheduleEnumerator &to) : to(to), problem(to.problem) {}
+  Proposer(ScheduleEnumerator &to)
+      : to(to), problem(to.problem),
+        transfers(to.encoding.hasInnerLevel()
+                      ? TransfersAttr::getNamed(to.encoding.getContext(),
+                                                "gather", "bulk", "resident")
+                      : TransfersAttr::getNamed(to.encoding.getContext(),
+                                                "bulk", "bulk", "bulk")) {}
+
+  /// Returns true if the build has the transfers.
+  bool hasTransfers() const { return transfers != nullptr; }
 
   /// As many stages as fit, or as fit beside those of other CTAs, or fewer,
   /// each number of CTAs that share a tile, and persistent ones.
@@ -60,6 +69,7 @@ private:
 
   ScheduleEnumerator &to;
   const MatmulProblem &problem;
+  TransfersAttr transfers;
 };
 
 } // namespace
@@ -73,12 +83,7 @@ ScheduleAttr Proposer::make(Shape shape, int64_t stages,
       {shape.tokens, shape.outputs, shape.stepRows / tile.rows * tile.values},
       WgmmaSpAttr::get(context, shape.warpgroups * kWarpgroupWarps,
                        isAhead(shape, stages)),
-      to.encoding.hasInnerLevel()
-          ? TransfersAttr::get(context, XTransfer::Gather, ValuesTransfer::Bulk,
-                               IndexTransfer::Resident)
-          : TransfersAttr::get(context, XTransfer::Bulk, ValuesTransfer::Bulk,
-                               IndexTransfer::Bulk),
-      RingAttr::get(context, stages, kProducers), grid);
+      transfers, RingAttr::get(context, stages, kProducers), grid);
 }
 
 /// Returns true if metadata should be ready before products end. (A warpgroup
@@ -170,6 +175,8 @@ static void proposeGathers(ScheduleEnumerator &to) {
       to.encoding.getBlockN() % kWarpgroupOutputs != 0)
     return;
   Proposer proposer(to);
+  if (!proposer.hasTransfers())
+    return;
   int64_t panel = to.encoding.getBlockN();
   SmallVector<std::pair<int64_t, int64_t>> shapes = {
       {64, 1}, {128, 2}, {256, 2}};
@@ -201,6 +208,8 @@ void nm_sparse::proposeWgmmaSp(ScheduleEnumerator &to) {
   if (problem.xFeatureMajor && problem.elementBytes == 1)
     return;
   Proposer proposer(to);
+  if (!proposer.hasTransfers())
+    return;
   for (int64_t tokens : getTileTokens(problem.tokens)) {
     if (tokens >= 2 * std::max<int64_t>(problem.tokens, 8))
       break;

@@ -9,6 +9,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Transfers/TransferAttrs.h"
 #include "nm_sparse/Dialect/NMTile/Utils/IndexMath.h"
 #include "nm_sparse/Transfers/Patterns.h"
 
@@ -190,8 +191,8 @@ private:
 
 } // namespace
 
-void nm_sparse::populateTileBulkCopyPatterns(const TypeConverter &converter,
-                                             const CopyThreads &threads,
-                                             RewritePatternSet &patterns) {
+void BulkAttr::populatePatterns(const TypeConverter &converter,
+                                const CopyThreads &threads,
+                                RewritePatternSet &patterns) const {
   patterns.add<BulkCopyLowering>(converter, patterns.getContext(), threads);
 }

@@ -91,6 +91,26 @@
 
 // -----
 
+// expected-error @below {{values must be copy, bulk or direct, got 'gather'}}
+#s = #nm_tile.schedule<tile = [64, 64, 64], product = mma<warps = [2, 2]>, transfers = {values = gather}, pipeline = async_groups<stages = 2>>
+
+// -----
+
+// expected-error @below {{x must be copy, gather, bulk or direct, got #nm_tile.flat}}
+#s = #nm_tile.schedule<tile = [64, 64, 64], product = mma<warps = [2, 2]>, transfers = {x = #nm_tile.flat}, pipeline = async_groups<stages = 2>>
+
+// -----
+
+// expected-error @below {{x must be copy, gather, bulk or direct, got #nm_tile.staged}}
+#s = #nm_tile.schedule<tile = [64, 64, 64], product = mma<warps = [2, 2]>, transfers = {x = #nm_tile.staged}, pipeline = async_groups<stages = 2>>
+
+// -----
+
+// expected-error @below {{dot reads global memory: legal is transfers = {x = direct, values = direct, index = direct}}}
+#s = #nm_tile.schedule<tile = [8, 32, 64], product = dot<warps = 4>, transfers = {x = direct, values = copy, index = direct}, pipeline = async_groups<stages = 2>>
+
+// -----
+
 // expected-error @below {{'tma' is not a field of transfers; expected x, values and index}}
 #s = #nm_tile.schedule<tile = [128, 128, 16], transfers = {tma = true}>
 

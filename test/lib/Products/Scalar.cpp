@@ -62,7 +62,7 @@ ScalarAttr::verifyTile(function_ref<InFlightDiagnostic()> emitError,
 LogicalResult
 ScalarAttr::verifyTransfers(function_ref<InFlightDiagnostic()> emitError,
                             const TransfersAttr &transfers, int64_t) const {
-  if (transfers.getX() != XTransfer::Direct)
+  if (!transfers.areDirect())
     return emitError()
            << "scalar reads global memory: transfers must be direct";
   return success();

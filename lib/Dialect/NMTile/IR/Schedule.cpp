@@ -1,4 +1,4 @@
-//===- Schedule.cpp - schedules, transfers, pipelines, grids --------------===//
+//===- Schedule.cpp - schedules, pipelines, grids -------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -20,34 +20,6 @@ static constexpr int64_t kWarpThreads = 32, kMostWarps = 32;
 
 /// Rows of a tile at most that is read from global memory.
 static constexpr int64_t kMostDirectRows = 1 << 20;
-
-//===----------------------------------------------------------------------===//
-// TransfersAttr
-//===----------------------------------------------------------------------===//
-
-Attribute TransfersAttr::parse(AsmParser &parser, Type) {
-  auto x = XTransfer::Gather;
-  auto values = ValuesTransfer::Copy;
-  auto index = IndexTransfer::Resident;
-  if (parser.parseLBrace() ||
-      parseFields(
-          parser, "transfers",
-          {wordField(parser, "x", "copy, gather, bulk or direct",
-                     symbolizeXTransfer, x),
-           wordField(parser, "values", "copy, bulk or direct",
-                     symbolizeValuesTransfer, values),
-           wordField(parser, "index", "staged, resident, rows, bulk or direct",
-                     symbolizeIndexTransfer, index)}) ||
-      parser.parseRBrace())
-    return {};
-  return get(parser.getContext(), x, values, index);
-}
-
-void TransfersAttr::print(AsmPrinter &printer) const {
-  printer << "{x = " << stringifyXTransfer(getX())
-          << ", values = " << stringifyValuesTransfer(getValues())
-          << ", index = " << stringifyIndexTransfer(getIndex()) << "}";
-}
 
 //===----------------------------------------------------------------------===//
 // Pipelines
@@ -214,8 +186,7 @@ Attribute ScheduleAttr::parse(AsmParser &parser, Type) {
   SmallVector<int64_t> tile;
   ProductAttrInterface product;
   TransfersAttr transfers =
-      TransfersAttr::get(context, XTransfer::Gather, ValuesTransfer::Copy,
-                         IndexTransfer::Resident);
+      TransfersAttr::getNamed(context, "gather", "copy", "resident");
   PipelineAttrInterface pipeline;
   GridAttrInterface grid = FlatGridAttr::get(context, 1);
   auto parseTransfers = [&]() -> ParseResult {
@@ -234,6 +205,12 @@ Attribute ScheduleAttr::parse(AsmParser &parser, Type) {
   if (parser.parseLess() || parseFields(parser, "a schedule", fields) ||
       parser.parseGreater())
     return {};
+  if (!transfers) {
+    parser.emitError(loc) << "a schedule needs transfers in this build, which "
+                             "lacks one of the default, {x = gather, values = "
+                             "copy, index = resident}";
+    return {};
+  }
   return getChecked([&] { return parser.emitError(loc); }, context,
                     ArrayRef<int64_t>(tile), product, transfers, pipeline,
                     grid);
@@ -259,7 +236,7 @@ ScheduleAttr::verify(EmitErrorFn emitError, ArrayRef<int64_t> tile,
     return emitError() << "tile must be three positive extents, [tokens, "
                           "outputs, rows]";
   // Rows that are read from global memory need no room: see checkSchedule().
-  bool hasRoom = transfers.getX() == XTransfer::Direct;
+  bool hasRoom = transfers.getX().getUse().isDirect;
   if (tile[0] > kMostExtent || tile[1] > kMostExtent ||
       tile[2] > (hasRoom ? kMostDirectRows : kMostExtent))
     return emitError() << "tile extents must be at most " << kMostExtent
@@ -273,28 +250,17 @@ ScheduleAttr::verify(EmitErrorFn emitError, ArrayRef<int64_t> tile,
   if (grid.isPersistentGrid() && producers == 0)
     return emitError() << "persistent CTAs need producers, which fetch the "
                           "next tile; legal is pipeline = ring<...>";
-  if (transfers.getIndex() == IndexTransfer::Rows &&
-      transfers.getX() != XTransfer::Gather)
-    return emitError() << "index = rows is a table for gathers: legal with it "
-                          "is x = gather, got x = "
-                       << stringifyXTransfer(transfers.getX());
   // Copies of a K step need a stage of shared memory to overlap with.
-  bool isDirect = transfers.getX() == XTransfer::Direct &&
-                  transfers.getValues() == ValuesTransfer::Direct &&
-                  transfers.getIndex() == IndexTransfer::Direct;
-  if (isDirect != (pipeline.getNumStages() == 1))
+  if (transfers.areDirect() != (pipeline.getNumStages() == 1))
     return emitError() << "pipeline = sequential is for products that read "
                           "global memory: legal with it is transfers = {x = "
                           "direct, values = direct, index = direct}, and it "
                           "alone is legal with them";
-  bool isAllBulk = transfers.getX() == XTransfer::Bulk &&
-                   transfers.getValues() == ValuesTransfer::Bulk &&
-                   transfers.getIndex() == IndexTransfer::Bulk;
-  bool hasBulk = transfers.getX() == XTransfer::Bulk ||
-                 transfers.getIndex() == IndexTransfer::Bulk;
-  if (hasBulk && (!isAllBulk || producers == 0))
-    return emitError() << "x = bulk and index = bulk are legal together, with "
-                          "values = bulk and pipeline = ring<...>";
+  for (OperandRole role :
+       {OperandRole::Positions, OperandRole::Activations, OperandRole::Values})
+    if (failed(transfers.get(role).verifyBeside(emitError, role, transfers,
+                                                producers)))
+      return failure();
   if (failed(product.verifyTile(emitError, tile[0], tile[1])))
     return failure();
   return product.verifyTransfers(emitError, transfers, producers);

@@ -23,8 +23,9 @@ def NMTile_Dialect : Dialect {
     of the CTA share the work.
 
     The attributes of products (`#nm_tile.wgmma` and so on) are defined in
-    `lib/Products`, a folder each, and added to this dialect by a dialect
-    extension (`addExternalAttributes`).
+    `lib/Products`, those of transfers (`#nm_tile.gather`) in `lib/Transfers`, a
+    folder each, and added to this dialect by dialect extensions
+    (`addExternalAttributes`, `addTransfers`).
 
     Around them, the structure of the kernel: the K loop (`k_loop`), the loop over
     tiles of a CTA that stays on its SM (`tile_loop`), producers and consumers
@@ -44,6 +45,18 @@ def NMTile_Dialect : Dialect {
     void addExternalAttributes() {
       (addExternalAttribute<Attrs>(), ...);
     }
+
+    /// Adds attributes without parameters that say how an operand comes.
+    template <typename... Attrs>
+    void addTransfers() {
+      (addTransfer<Attrs>(), ...);
+    }
+    /// The transfers that were added, in that order.
+    ::llvm::ArrayRef<TransferAttrInterface> getTransfers() const {
+      return transfers;
+    }
+    /// The one of that name; null where there is none.
+    TransferAttrInterface getTransfer(::llvm::StringRef name) const;
 
     ::mlir::Attribute parseAttribute(::mlir::DialectAsmParser &parser,
                                      ::mlir::Type type) const override;
@@ -77,8 +90,22 @@ def NMTile_Dialect : Dialect {
           };
     }
 
+    template <typename AttrT>
+    void addTransfer() {
+      addAttributes<AttrT>();
+      transfers.push_back(AttrT::get(getContext()));
+      externalParsers[AttrT::getMnemonic()] = [](::mlir::AsmParser &parser) {
+        return ::mlir::Attribute(AttrT::get(parser.getContext()));
+      };
+      externalPrinters[::mlir::TypeID::get<AttrT>()] =
+          [](::mlir::AsmPrinter &printer, ::mlir::Attribute) {
+            printer << AttrT::getMnemonic();
+          };
+    }
+
     ::llvm::StringMap<ExternalParser> externalParsers;
     ::llvm::DenseMap<::mlir::TypeID, ExternalPrinter> externalPrinters;
+    ::llvm::SmallVector<TransferAttrInterface> transfers;
 
   public:
   }];

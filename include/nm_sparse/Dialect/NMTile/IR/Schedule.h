@@ -14,6 +14,7 @@
 
 #include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
 #include "nm_sparse/Dialect/NMTile/IR/OperandTiles.h"
+#include "nm_sparse/Dialect/NMTile/IR/OperandTransfer.h"
 
 namespace mlir::nm_sparse {
 class ScheduleAttr;

@@ -17,51 +17,45 @@ include "nm_sparse/Dialect/NMTile/IR/ScheduleInterfaces.td"
 // Transfers
 //===----------------------------------------------------------------------===//
 
-def NMTile_XTransfer : I32EnumAttr<"XTransfer",
-    "how activations come to the product", [
-      I32EnumAttrCase<"Copy", 0, "copy">,
-      I32EnumAttrCase<"Gather", 1, "gather">,
-      I32EnumAttrCase<"Direct", 2, "direct">,
-      I32EnumAttrCase<"Bulk", 3, "bulk">]> {
-  let cppNamespace = "::mlir::nm_sparse";
-  let genSpecializedAttr = 0;
-}
-
-def NMTile_ValuesTransfer : I32EnumAttr<"ValuesTransfer",
-    "how the kept values of the weight come to the product", [
-      I32EnumAttrCase<"Copy", 0, "copy">,
-      I32EnumAttrCase<"Bulk", 1, "bulk">,
-      I32EnumAttrCase<"Direct", 2, "direct">]> {
-  let cppNamespace = "::mlir::nm_sparse";
-  let genSpecializedAttr = 0;
-}
-
-def NMTile_IndexTransfer : I32EnumAttr<"IndexTransfer",
-    "when the positions of the weight come to the product", [
-      I32EnumAttrCase<"Staged", 0, "staged">,
-      I32EnumAttrCase<"Resident", 1, "resident">,
-      I32EnumAttrCase<"Direct", 2, "direct">,
-      I32EnumAttrCase<"Rows", 3, "rows">,
-      I32EnumAttrCase<"Bulk", 4, "bulk">]> {
-  let cppNamespace = "::mlir::nm_sparse";
-  let genSpecializedAttr = 0;
-}
-
 def NMTile_TransfersAttr : NMTile_Attr<"Transfers", "transfers"> {
   let summary = "how each operand comes to where the product reads it";
   let description = [{
     | field | meaning | legal | default |
     |---|---|---|---|
-    | `x` | `gather`: only the activations that the index names; `copy`: whole windows, from which the product selects rows; `bulk`: whole windows, by the tensor memory accelerator; `direct`: the product reads global memory | `copy`, `gather`, `direct`; `bulk` with the other two | `gather` |
-    | `values` | `copy`: by the threads that copy; `bulk`: by the tensor memory accelerator, one instruction a step; `direct`: the product reads global memory | `copy`, `direct`; `bulk` with a `ring`, for tensor cores, if a K step has a multiple of 16 kept rows, at most 256, and a tile has a multiple of 64 outputs | `copy` |
-    | `index` | `resident`: all positions of the panel once, before the K loop; `rows`: instead, a table of the rows of the activations. It takes two or four bytes of shared memory for each block, but fewer instructions in each step, and K steps may begin inside windows; `staged`: positions step by step; `bulk`: step by step, by the tensor memory accelerator; `direct`: the product reads global memory | `resident`, `staged`, `direct`; `rows` with `x = gather`; `bulk` with the other two | `resident` |
+    | `x` | the activations | `copy`, `gather`, `direct`; `bulk` with the other two | `gather` |
+    | `values` | the kept values of the weight | `copy`, `direct`; `bulk` with a `ring`, for tensor cores, if a K step has a multiple of 16 kept rows, at most 256, and a tile has a multiple of 64 outputs | `copy` |
+    | `index` | the positions of the weight | `resident`, `staged`, `direct`; `rows` with `x = gather`; `bulk` with the other two | `resident` |
+
+    Each is a name of `lib/Transfers`, or an attribute of another dialect that
+    implements `TransferAttrInterface`. A product says which it can read.
   }];
   let parameters = (ins
-    "::mlir::nm_sparse::XTransfer":$x,
-    "::mlir::nm_sparse::ValuesTransfer":$values,
-    "::mlir::nm_sparse::IndexTransfer":$index
+    "::mlir::nm_sparse::TransferAttrInterface":$x,
+    "::mlir::nm_sparse::TransferAttrInterface":$values,
+    "::mlir::nm_sparse::TransferAttrInterface":$index
   );
   let hasCustomAssemblyFormat = 1;
+  let extraClassDeclaration = [{
+    /// The transfers of the nm_tile dialect that have these names; null where
+    /// one is not in this build.
+    static TransfersAttr getNamed(::mlir::MLIRContext *context,
+                                  ::llvm::StringRef x,
+                                  ::llvm::StringRef values,
+                                  ::llvm::StringRef index);
+
+    TransferAttrInterface get(OperandRole role) const;
+
+    /// All transfers of the dialect, and those of these that are of another:
+    /// what may have operations in a kernel.
+    ::llvm::SmallVector<TransferAttrInterface> getAll() const;
+
+    /// Returns true if the product reads all operands from global memory.
+    bool areDirect() const;
+    /// Returns true if the tensor memory accelerator copies all operands.
+    bool areBulk() const;
+    /// Returns true if threads copy all operands, whole and step by step.
+    bool areCopied() const;
+  }];
 }
 
 //===----------------------------------------------------------------------===//
@@ -239,27 +233,24 @@ def NMTile_ScheduleAttr : NMTile_Attr<"Schedule", "schedule",
     /// All threads of the CTA, producers last.
     int64_t getBlockThreads() const;
 
-    bool gathersX() const { return getTransfers().getX() == XTransfer::Gather; }
+    /// What the transfers answer.
+    bool gathersX() const { return getTransfers().getX().getUse().selectsRows; }
     bool hasResidentIndex() const {
-      return getTransfers().getIndex() == IndexTransfer::Resident;
+      TransferUse use = getTransfers().getIndex().getUse();
+      return use.isResident && !use.tabulatesRows;
     }
     /// Returns true if K steps count kept rows, found in a table, not windows.
     bool hasRowTable() const {
-      return getTransfers().getIndex() == IndexTransfer::Rows;
+      return getTransfers().getIndex().getUse().tabulatesRows;
     }
     /// Returns true if the product reads all operands from global memory.
-    bool isDirect() const {
-      return getTransfers().getX() == XTransfer::Direct &&
-             getTransfers().getValues() == ValuesTransfer::Direct &&
-             getTransfers().getIndex() == IndexTransfer::Direct;
-    }
+    bool isDirect() const { return getTransfers().areDirect(); }
     bool hasBulkValues() const {
-      return getTransfers().getValues() == ValuesTransfer::Bulk;
+      return getTransfers().getValues().getUse().isBulk;
     }
-    /// Returns true if the tensor memory accelerator copies all operands.
-    bool isBulk() const {
-      return getTransfers().getX() == XTransfer::Bulk;
-    }
+    /// Returns true if the tensor memory accelerator copies the activations: it
+    /// copies the other operands then, too.
+    bool isBulk() const { return getTransfers().getX().getUse().isBulk; }
 
     int64_t getSplitK() const;
     bool isPersistent() const;

@@ -69,6 +69,58 @@ def NMTile_ProductAttrInterface : AttrInterface<"ProductAttrInterface"> {
   ];
 }
 
+def NMTile_TransferAttrInterface : AttrInterface<"TransferAttrInterface"> {
+  let cppNamespace = "::mlir::nm_sparse";
+  let description = [{
+    How one operand comes to where the product reads it: a field of `transfers`.
+    See `lib/Transfers`.
+  }];
+  let methods = [
+    InterfaceMethod<"Its name, as in error messages.",
+      "::llvm::StringRef", "getTransferName">,
+    InterfaceMethod<"Returns true if an operand of `role` can come so.",
+      "bool", "brings", (ins "::mlir::nm_sparse::OperandRole":$role)>,
+    InterfaceMethod<"What checks, pipelines and costs read of it.",
+      "::mlir::nm_sparse::TransferUse", "getUse">,
+    InterfaceMethod<[{
+        Checks that the operand of `role` can come so beside the other
+        `transfers`, copied by `producers` warps of their own, or, when there are
+        none, by those that multiply.
+      }],
+      "::llvm::LogicalResult", "verifyBeside",
+      (ins "::llvm::function_ref<::mlir::InFlightDiagnostic()>":$emitError,
+           "::mlir::nm_sparse::OperandRole":$role,
+           "const ::mlir::nm_sparse::TransfersAttr &":$transfers,
+           "int64_t":$producers),
+      "", "return ::llvm::success();">,
+    InterfaceMethod<[{
+        Emits, in front of the K loop, what is done once for values or positions,
+        and returns the tile that it fills; null where nothing is done there.
+      }],
+      "::mlir::Value", "promoteBefore",
+      (ins "::mlir::OpBuilder &":$builder,
+           "::mlir::nm_sparse::PromotedOperand &":$operand),
+      "", "return {};">,
+    InterfaceMethod<[{
+        Emits what a K step does, and returns what the product reads. `before` is
+        the result of `promoteBefore`.
+      }],
+      "::mlir::Value", "promote",
+      (ins "::mlir::OpBuilder &":$builder,
+           "::mlir::nm_sparse::PromotedOperand &":$operand,
+           "::mlir::Value":$before)>,
+    InterfaceMethod<[{
+        Adds what lowers the operations on tiles that are its own: each becomes
+        the code of one of `threads`.
+      }],
+      "void", "populatePatterns",
+      (ins "const ::mlir::TypeConverter &":$converter,
+           "const ::mlir::nm_sparse::CopyThreads &":$threads,
+           "::mlir::RewritePatternSet &":$patterns),
+      "", "return;">
+  ];
+}
+
 def NMTile_PipelineAttrInterface : AttrInterface<"PipelineAttrInterface"> {
   let cppNamespace = "::mlir::nm_sparse";
   let description = [{

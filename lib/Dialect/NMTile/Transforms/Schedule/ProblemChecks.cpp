@@ -100,8 +100,9 @@ LogicalResult nm_sparse::reportNoSchedule(MatmulOp op,
     return error << " of " << getElementTypeOrSelf(op.getX())
                  << " has no schedule for " << target.name
                  << ": no product of this build reads its bitmaps; legal are "
-                    "a build with more products (NM_SPARSE_PRODUCTS), or, for "
-                    "f32, f16 and bf16, storage = canonical";
+                    "a build with more products or transfers "
+                    "(NM_SPARSE_PRODUCTS, NM_SPARSE_TRANSFERS), or, for f32, "
+                    "f16 and bf16, storage = canonical";
   if (!encoding.hasInnerLevel() && problem.bitmap)
     return error << " of " << getElementTypeOrSelf(op.getX())
                  << " has no schedule: " << problem.bitmap->rows

@@ -12,11 +12,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "CopyToTile.h"
 #include "PatchSlice.h"
 #include "SumElements.h"
 
-#include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
@@ -30,7 +28,7 @@
 #include "nm_sparse/Dialect/NMTile/IR/TileLayout.h"
 #include "nm_sparse/Dialect/NMTile/Transforms/Passes.h"
 #include "nm_sparse/Dialect/NMTile/Transforms/Transforms.h"
-#include "llvm/Support/MathExtras.h"
+#include "nm_sparse/Dialect/NMTile/Utils/CopyToTile.h"
 
 namespace mlir::nm_sparse {
 #define GEN_PASS_DEF_NMSPARSEPROMOTEPASS
@@ -68,14 +66,12 @@ public:
   void run();
 
 private:
-  Value copyResidentIndex();
-  Value copyRowTable();
-  bool hasAllRows();
-  Value getIndexTile();
-  Value getInnerIndexTile();
   SmallVector<int64_t> getStoredShape(Value component);
-  Value getValuesTile();
-  Value getXTile(Value index);
+  PromotedOperand getPositions();
+  PromotedOperand getValues();
+  PromotedOperand getActivations(Value positions);
+  Value getInnerIndexTile();
+  Value promote(PromotedOperand operand, Value before = {});
   TileMatmulOp createProduct(Value acc);
 
   RewriterBase &b;
@@ -88,9 +84,8 @@ private:
   std::optional<int64_t> xBatchDim, packedBatchDim;
   /// Rows of x are tokens, and those of its tile too.
   bool tokenMajor, hasTokenRows;
-  /// The CTA's whole index in workgroup memory, or the rows of x that it names,
-  /// when either is.
-  Value residentIndex;
+  /// What the transfers made in front of the K loop.
+  Value residentValues, residentIndex;
   /// The image that the kernel reads itself, when it does.
   PatchSlice patches;
 };
@@ -110,84 +105,75 @@ static Value getWholeIndex(MatmulOp op) {
   return slice ? slice.getSource() : Value();
 }
 
-/// Copies all rows of the index that this CTA needs, once. The copy is rounded
-/// up to whole steps, zero past the last window, so that no step reads past it.
-Value Promoter::copyResidentIndex() {
-  Value slab = getWholeIndex(op);
-  auto type = cast<RankedTensorType>(slab.getType());
-  int64_t rows =
-      llvm::alignTo(type.getDimSize(type.getRank() - 2),
-                    schedule.getTileWindows(encoding) * encoding.getN());
-  return copyToTile(b, loc, dropBatch(b, loc, slab, packedBatchDim),
-                    {rows, panels});
-}
-
-/// Stores, once, which row of x each block that this CTA needs begins with: to
-/// find it in each step takes a division of the kept row's number.
-Value Promoter::copyRowTable() {
-  RowTable table = getRowTable(schedule, encoding, op.getNumWindows());
-  Value tile =
-      allocTile(b, loc, {table.rows, panels}, b.getIntegerType(table.bits));
-  Value index = dropBatch(b, loc, getWholeIndex(op), packedBatchDim);
-  return AsyncCopyOp::create(b, loc, tile.getType(), index, tile,
-                             /*indexing_maps=*/ArrayAttr(), encoding,
-                             /*threads=*/DenseI64ArrayAttr())
-      .getResult();
-}
-
-/// Each entry of the row table is a row of x.
-bool Promoter::hasAllRows() {
-  int64_t windows = op.getNumWindows();
-  auto x = cast<RankedTensorType>(op.getX().getType());
-  auto index = cast<RankedTensorType>(getWholeIndex(op).getType());
-  return x.getDimSize(op.getXReductionDim()) ==
-             windows * encoding.getWindowRows() &&
-         windows * encoding.getKeptRows() % schedule.getTileRows() == 0 &&
-         index.getDimSize(index.getRank() - 1) == panels;
-}
-
-/// Index of one K step: rows of the resident one, or a copy. A gather reads its
-/// index when it is issued, before a copy of the same step has arrived, so it
-/// takes it from where it lies.
-Value Promoter::getIndexTile() {
-  // The rows that producers look up are those of the step.
-  if (op.getRagged())
-    return op.getIndex();
-  int64_t rows = schedule.getTileWindows(encoding) * encoding.getN();
-  if (!residentIndex) {
-    Value index = dropBatch(b, loc, op.getIndex(), packedBatchDim);
-    if (op.getStorageAttr() && !op.getInnerIndex() && !schedule.isDirect())
-      return copyToTile(b, loc, index, getStoredShape(index));
-    bool isRead = schedule.gathersX() ||
-                  schedule.getTransfers().getIndex() == IndexTransfer::Direct;
-    return isRead ? index : copyToTile(b, loc, index, {rows, panels});
-  }
-  OpFoldResult zero = b.getIndexAttr(0), one = b.getIndexAttr(1);
-  if (schedule.hasRowTable()) {
-    AffineExpr blocks = b.getAffineDimExpr(0).floorDiv(encoding.getBlockK());
-    OpFoldResult first = affine::makeComposedFoldedAffineApply(
-        b, loc, AffineMap::get(1, 0, blocks), {op.getFirstRow()});
-    int64_t count = schedule.getTileRows() / encoding.getBlockK();
-    return tensor::ExtractSliceOp::create(
-        b, loc, residentIndex, ArrayRef<OpFoldResult>{first, zero},
-        ArrayRef<OpFoldResult>{b.getIndexAttr(count), b.getIndexAttr(panels)},
-        ArrayRef<OpFoldResult>{one, one});
-  }
-  tensor::ExtractSliceOp step = getIndexSlice(op);
-  int64_t rowDim = step.getType().getRank() - 2;
-  return tensor::ExtractSliceOp::create(
-      b, loc, residentIndex,
-      ArrayRef<OpFoldResult>{step.getMixedOffsets()[rowDim], zero},
-      ArrayRef<OpFoldResult>{b.getIndexAttr(rows), b.getIndexAttr(panels)},
-      ArrayRef<OpFoldResult>{one, one});
-}
-
 /// The tile of `component`, of a weight in tiles of its own.
 SmallVector<int64_t> Promoter::getStoredShape(Value component) {
   int64_t values = op.getBitmapTile()->values;
   return {schedule.getTileOutputs() / BitmapTile::kOutputs,
           schedule.getTileRows() / values,
           cast<RankedTensorType>(component.getType()).getShape().back()};
+}
+
+/// What the K loop takes slices of, which are rows of it.
+static void setWhole(PromotedOperand &operand) {
+  auto step = operand.source.getDefiningOp<tensor::ExtractSliceOp>();
+  if (!step)
+    return;
+  operand.whole = step.getSource();
+  operand.firstRow = step.getMixedOffsets()[step.getType().getRank() - 2];
+}
+
+PromotedOperand Promoter::getPositions() {
+  PromotedOperand index{op, OperandRole::Positions, op.getIndex()};
+  index.batchDim = packedBatchDim;
+  setWhole(index);
+  index.whole = getWholeIndex(op);
+  if (op.getStorageAttr() && !op.getInnerIndex() && !schedule.isDirect())
+    index.tile = getStoredShape(op.getIndex());
+  else
+    index.tile = {schedule.getTileWindows(encoding) * encoding.getN(), panels};
+  return index;
+}
+
+PromotedOperand Promoter::getValues() {
+  PromotedOperand values{op, OperandRole::Values, op.getValues()};
+  // Free elements of all batch entries lie one after the other, and so do the
+  // rows of ragged panels.
+  if (!encoding.isFree() && !op.getRagged()) {
+    values.batchDim = packedBatchDim;
+    setWhole(values);
+  }
+  if (op.getBitmapTile() && !schedule.isDirect())
+    values.tile = getStoredShape(op.getValues());
+  else
+    values.tile = {schedule.getStepRows(), schedule.getTileOutputs()};
+  return values;
+}
+
+/// Activations of one K step: the rows that the index names, or whole windows.
+/// Tokens become columns on the way, save where the product reads them as rows.
+PromotedOperand Promoter::getActivations(Value positions) {
+  patches = findPatchSlice(b, op);
+  PromotedOperand x{op, OperandRole::Activations, op.getX()};
+  x.batchDim = xBatchDim;
+  if (patches.image) {
+    x.source = patches.image;
+    x.batchDim = std::nullopt;
+  }
+  x.positions = positions;
+  x.patches = patches.patches;
+  x.patchSlice = patches.slice;
+  x.tokensFirst = tokenMajor;
+  x.tileTokensFirst = hasTokenRows;
+  int64_t rows = schedule.gathersX() ? schedule.getStepRows() * panels
+                                     : schedule.getTileWindows(encoding) *
+                                           encoding.getWindowRows();
+  if (std::optional<BitmapTile> stored = op.getBitmapTile())
+    rows = schedule.getTileRows() / stored->values * stored->rows *
+           (schedule.gathersX() ? panels : 1);
+  x.tile = {rows, schedule.getTileTokens()};
+  if (hasTokenRows)
+    std::swap(x.tile[0], x.tile[1]);
+  return x;
 }
 
 /// The inner index of one K step; null where there is one level.
@@ -198,71 +184,16 @@ Value Promoter::getInnerIndexTile() {
   return copyToTile(b, loc, index, getStoredShape(index));
 }
 
-/// Kept values of one K step.
-Value Promoter::getValuesTile() {
-  // Free elements of all batch entries lie one after the other.
-  if (encoding.isFree())
-    return op.getValues();
-  // So do the rows of ragged panels.
-  Value values = op.getRagged()
-                     ? op.getValues()
-                     : dropBatch(b, loc, op.getValues(), packedBatchDim);
-  if (schedule.getTransfers().getValues() == ValuesTransfer::Direct)
-    return values;
-  if (op.getBitmapTile())
-    return copyToTile(b, loc, values, getStoredShape(values));
-  return copyToTile(b, loc, values,
-                    {schedule.getStepRows(), schedule.getTileOutputs()});
-}
-
-/// Activations of one K step: the rows that the index names, or whole windows.
-/// Tokens become columns on the way, save where the product reads them as rows.
-Value Promoter::getXTile(Value index) {
-  patches = findPatchSlice(b, op);
-  Value x = patches.image;
-  if (!x)
-    x = dropBatch(b, loc, op.getX(), xBatchDim);
-  if (schedule.getTransfers().getX() == XTransfer::Direct)
-    return x;
-  Type element = getElementTypeOrSelf(x);
-  int64_t tokens = schedule.getTileTokens();
-  int64_t rows = schedule.gathersX() ? schedule.getStepRows() * panels
-                                     : schedule.getTileWindows(encoding) *
-                                           encoding.getWindowRows();
-  if (std::optional<BitmapTile> stored = op.getBitmapTile())
-    rows = schedule.getTileRows() / stored->values * stored->rows *
-           (schedule.gathersX() ? panels : 1);
-  SmallVector<int64_t> shape = {rows, tokens};
-  if (hasTokenRows)
-    std::swap(shape[0], shape[1]);
-  // Boxes are whole lines.
-  if (schedule.isBulk())
-    shape[1] = llvm::alignTo(shape[1], getLineElements(element));
-  bool transposed = tokenMajor && !hasTokenRows;
-  if (schedule.gathersX()) {
-    Value tile = allocTile(b, loc, shape, element);
-    bool byRow = schedule.hasRowTable();
-    bool allPanels =
-        cast<RankedTensorType>(index.getType()).getDimSize(1) == panels;
-    return AsyncGatherOp::create(
-               b, loc, tile.getType(), encoding, /*level=*/0,
-               getTileMaps(b, /*srcFirst=*/tokenMajor,
-                           /*dstFirst=*/hasTokenRows),
-               allPanels ? IntegerAttr() : b.getI64IntegerAttr(panels),
-               /*by_row=*/byRow,
-               /*in_bounds=*/byRow && !op.getRagged() && hasAllRows(),
-               /*threads=*/DenseI64ArrayAttr(), patches.patches, x, index, tile,
-               patches.slice)
-        .getResult();
-  }
-  return copyToTile(b, loc, x, shape, transposed);
+/// What the product reads of `operand` in a K step.
+Value Promoter::promote(PromotedOperand operand, Value before) {
+  return schedule.getTransfers().get(operand.role).promote(b, operand, before);
 }
 
 /// The product of a K step, whose sum is `acc` so far.
 TileMatmulOp Promoter::createProduct(Value acc) {
-  Value values = getValuesTile();
-  Value index = getIndexTile();
-  Value x = getXTile(index);
+  Value values = promote(getValues(), residentValues);
+  Value index = promote(getPositions(), residentIndex);
+  Value x = promote(getActivations(index));
   // Rows that were gathered need no positions; which of them each output
   // multiplies, the inner level says.
   if (schedule.gathersX())
@@ -298,10 +229,10 @@ TileMatmulOp Promoter::createProduct(Value acc) {
 void Promoter::run() {
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPoint(oldLoop);
-  if (schedule.hasResidentIndex())
-    residentIndex = copyResidentIndex();
-  if (schedule.hasRowTable() && !op.getRagged())
-    residentIndex = copyRowTable();
+  TransfersAttr transfers = schedule.getTransfers();
+  PromotedOperand values = getValues(), positions = getPositions();
+  residentValues = transfers.getValues().promoteBefore(b, values);
+  residentIndex = transfers.getIndex().promoteBefore(b, positions);
 
   // The accumulator, read from the CTA's tile of init.
   SmallVector<int64_t> accShape = {schedule.getTileTokens(),

@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef NM_SPARSE_LIB_DIALECT_NMTILE_TRANSFORMS_TILING_COPYTOTILE_H
-#define NM_SPARSE_LIB_DIALECT_NMTILE_TRANSFORMS_TILING_COPYTOTILE_H
+#ifndef NM_SPARSE_DIALECT_NMTILE_UTILS_COPYTOTILE_H
+#define NM_SPARSE_DIALECT_NMTILE_UTILS_COPYTOTILE_H
 
 #include "nm_sparse/Dialect/NMTile/IR/NMTile.h"
 
@@ -29,4 +29,4 @@ Value copyToTile(OpBuilder &b, Location loc, Value source,
 
 } // namespace mlir::nm_sparse
 
-#endif // NM_SPARSE_LIB_DIALECT_NMTILE_TRANSFORMS_TILING_COPYTOTILE_H
+#endif // NM_SPARSE_DIALECT_NMTILE_UTILS_COPYTOTILE_H

@@ -1,0 +1,51 @@
+//===- CopyAttr.cpp - threads copy each K step ----------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Transfers/TransferAttrs.h"
+
+#include "nm_sparse/Dialect/NMTile/Utils/CopyToTile.h"
+
+using namespace mlir;
+using namespace mlir::nm_sparse;
+
+//===----------------------------------------------------------------------===//
+// copy
+//===----------------------------------------------------------------------===//
+
+StringRef CopyAttr::getTransferName() const { return getMnemonic(); }
+
+bool CopyAttr::brings(OperandRole role) const {
+  return role != OperandRole::Positions;
+}
+
+TransferUse CopyAttr::getUse() const { return {}; }
+
+Value CopyAttr::promote(OpBuilder &b, PromotedOperand &operand, Value) const {
+  Location loc = operand.getLoc();
+  Value source = dropBatch(b, loc, operand.source, operand.batchDim);
+  return copyToTile(b, loc, source, operand.tile,
+                    operand.tokensFirst != operand.tileTokensFirst);
+}
+
+//===----------------------------------------------------------------------===//
+// staged
+//===----------------------------------------------------------------------===//
+
+StringRef StagedAttr::getTransferName() const { return getMnemonic(); }
+
+bool StagedAttr::brings(OperandRole role) const {
+  return role == OperandRole::Positions;
+}
+
+TransferUse StagedAttr::getUse() const { return {}; }
+
+Value StagedAttr::promote(OpBuilder &b, PromotedOperand &operand, Value) const {
+  Location loc = operand.getLoc();
+  Value source = dropBatch(b, loc, operand.source, operand.batchDim);
+  if (getSchedule(operand.op).gathersX())
+    return source;
+  return copyToTile(b, loc, source, operand.tile);
+}
