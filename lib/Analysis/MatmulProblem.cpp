@@ -85,8 +85,8 @@ MatmulProblem MatmulProblem::get(MatmulOp op, int64_t dynamicTokens) {
   };
   MatmulProblem problem;
   problem.encoding = op.getTileEncoding();
-  RaggedAttr ragged = op.getRagged();
-  problem.raggedRows = ragged ? ragged.getRows() : 0;
+  std::optional<ListedPanels> listed = op.getListedPanels();
+  problem.raggedRows = listed ? listed->rows : 0;
   problem.batch = 1;
   if (op.hasBatch())
     problem.batch = orEstimate(x.getDimSize(*op.getXMap().getResultPosition(
@@ -95,18 +95,20 @@ MatmulProblem MatmulProblem::get(MatmulOp op, int64_t dynamicTokens) {
   problem.tokens = orEstimate(x.getDimSize(op.getXTokenDim()), dynamicTokens);
   problem.hasAnyTokens = x.isDynamicDim(op.getXTokenDim());
   auto result = cast<RankedTensorType>(op.getInit().getType());
-  problem.bitmap = op.getBitmapTile();
+  problem.bitmap = op.getStoredTile();
   problem.outputs =
       orEstimate(result.getDimSize(*op.getResultMap().getResultPosition(
                      getAffineDimExpr(op.getOutputLoop(), op.getContext()))),
                  problem.bitmap ? bits.getDimSize(bits.getRank() - 3) *
                                       BitmapTile::kOutputs
                                 : values.getDimSize(values.getRank() - 1));
-  auto bitmap = dyn_cast_or_null<BitmapAttr>(op.getStorageAttr());
-  problem.density =
-      bitmap ? bitmap.getExpectedDensity() : problem.encoding.getDensity();
+  WeightStorageInterface storage = op.getStorageAttr();
+  problem.density = problem.encoding.getDensity();
+  if (std::optional<double> expected =
+          storage ? storage.getExpectedDensity() : std::nullopt)
+    problem.density = *expected;
   problem.windows = op.getNumWindows();
-  if (ragged)
+  if (listed)
     problem.windows =
         llvm::divideCeil(problem.windows, problem.encoding.getM());
   problem.constant = getConstant(op);

@@ -85,7 +85,7 @@ static llvm::Expected<std::vector<Bytes>> pack(const LinearLayer &layer,
     pointers.push_back(array.data());
   if (nmsPack(&spec, data.bytes.data(), pointers.data()))
     return fail();
-  if (!isa<BitmapAttr>(packed.getStorage()))
+  if (!packed.getStorage().getStoredTile(type.getElementType()))
     return canonical;
   std::vector<Bytes> bitmaps = allocate(packed.getComponents());
   if (nmsInnermostSpec(&spec, &spec) ||

@@ -32,9 +32,8 @@ static std::string shorten(StringRef text) {
 }
 
 static std::string getStorage(MatmulOp op) {
-  return op.getBitmapTile() ? "bitmap"
-         : op.getRagged()   ? "ragged"
-                            : "canonical";
+  WeightStorageInterface storage = op.getStorageAttr();
+  return (storage ? storage.getFormName() : "canonical").str();
 }
 
 /// The only product of `module`.

@@ -223,9 +223,8 @@ static std::string describeKernels(MLIRContext &context,
   (*module)->walk([&](MatmulOp op) { any = op; });
   std::string products =
       describeProducts((*module)->lookupSymbol<func::FuncOp>("f"));
-  StringRef storage = any.getBitmapTile() ? "bitmap"
-                      : any.getRagged()   ? "ragged"
-                                          : "canonical";
+  WeightStorageInterface form = any.getStorageAttr();
+  StringRef storage = form ? form.getFormName() : "canonical";
   if (getSchedule(any).getOperandTiles().isInCode())
     storage = "code";
   return llvm::formatv(" {0} | {1} |", storage, products);

@@ -153,10 +153,10 @@ TEST_F(Encoding, FreeBlocksAreRaggedPanels) {
   EXPECT_EQ(components[0].type.getDimSize(1), 2);
   EXPECT_EQ(components[2].type.getShape(), ArrayRef<int64_t>({3, 4}));
   // Half of the 19 rows of parts are expected, one at least.
-  EXPECT_EQ(ragged.getExpectedEncoding(300), get({{10, 19, 16, 2}}));
+  EXPECT_EQ(ragged.getTilePattern(300), get({{10, 19, 16, 2}}));
   auto empty = RaggedAttr::get(&context, encoding, 24, /*density=*/0);
   EXPECT_EQ(empty.getBlockRows(), 8);
-  EXPECT_EQ(empty.getExpectedEncoding(300), get({{1, 38, 8, 2}}));
+  EXPECT_EQ(empty.getTilePattern(300), get({{1, 38, 8, 2}}));
 }
 
 } // namespace

@@ -133,11 +133,9 @@ MatmulOp nm_sparse::rewriteContraction(RewriterBase &rewriter, const Plan &plan,
                         plan.encoding.getDim(), OutputOrder::Identity);
   WeightStorageInterface storage = plan.encoding.getDefaultStorage();
   bool isCanonical = storage == plan.encoding;
-  auto ragged = dyn_cast<RaggedAttr>(storage);
-  bool isRagged = ragged != nullptr;
-  if (ragged)
-    storage = RaggedAttr::get(rewriter.getContext(), encoding, ragged.getRows(),
-                              ragged.getDensity());
+  bool isRagged = storage.getListedPanels().has_value();
+  if (isRagged)
+    storage = cast<WeightStorageInterface>(storage.withPattern(encoding));
   Value panels = isRagged ? pack.getComponent(kPanelsComponent) : Value();
   Value inner = plan.encoding.hasInnerLevel()
                     ? pack.getComponent(kInnerIndexComponent)

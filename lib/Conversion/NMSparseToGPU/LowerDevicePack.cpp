@@ -31,9 +31,15 @@ namespace mlir::nm_sparse {
 using namespace mlir;
 using namespace mlir::nm_sparse;
 
+static bool isInTiles(PackOp op) {
+  return op.getForm()
+      .getStoredTile(getElementTypeOrSelf(op.getWeight()))
+      .has_value();
+}
+
 static PackTiling getTiling(PackOp op) {
   return PackTiling(cast<RankedTensorType>(op.getWeight().getType()),
-                    op.getEncoding(), isa<BitmapAttr>(op.getForm()));
+                    op.getEncoding(), isInTiles(op));
 }
 
 /// Why no kernel packs the weight of `op`; empty if one does.
@@ -50,9 +56,9 @@ static std::string findObstacle(PackOp op) {
     return "has windows of " + std::to_string(encoding.getM()) + " blocks";
   if (!weight.hasStaticShape() || weight.getNumElements() == 0)
     return "is that of a weight whose shape is empty or not known";
-  if (!isa<EncodingAttr, BitmapAttr>(op.getForm()))
+  if (!isa<EncodingAttr>(op.getForm()) && !isInTiles(op))
     return "is stored in a form of its own";
-  if (isa<BitmapAttr>(op.getForm()) && !getTiling(op).isStaged)
+  if (isInTiles(op) && !getTiling(op).isStaged)
     return "makes tiles of bitmaps that are larger than shared memory";
   return "";
 }

@@ -127,7 +127,7 @@ private:
     EncodingAttr encoding = op.getEncoding();
     // Ragged panels and the outer of two levels have panels of their own.
     int64_t width = encoding.getBlockN(), panels, k;
-    if (op.getRagged()) {
+    if (op.getListedPanels()) {
       panels = cast<ShapedType>(op.getPanels().getType()).getShape().end()[-2];
       k = op.getContractionSize();
     } else if (op.getInnerIndex()) {
@@ -138,11 +138,11 @@ private:
           cast<ShapedType>(op.getIndex().getType()).getShape();
       panels = bits.end()[-3];
       width = BitmapTile::kOutputs;
-      k = bits.end()[-2] * op.getBitmapTile()->rows;
+      k = bits.end()[-2] * op.getStoredTile()->rows;
     }
     SmallVector<int64_t> shape = {k, panels * width};
     if (op.hasBatchedWeight()) {
-      Value own = op.getRagged() ? op.getPanels() : op.getIndex();
+      Value own = op.getListedPanels() ? op.getPanels() : op.getIndex();
       shape.insert(shape.begin(),
                    cast<ShapedType>(own.getType()).getDimSize(0));
     }
@@ -154,12 +154,8 @@ private:
     auto canonical = EncodingAttr::get(op.getContext(), encoding.getLevels(),
                                        /*dim=*/int64_t(shape.size()) - 2,
                                        OutputOrder::Identity);
-    WeightStorageInterface form;
-    if (RaggedAttr ragged = op.getRagged())
-      form = RaggedAttr::get(op.getContext(), canonical, ragged.getRows(),
-                             ragged.getDensity());
-    else
-      form = BitmapAttr::get(op.getContext(), canonical);
+    auto form = cast<WeightStorageInterface>(
+        op.getStorageAttr().withPattern(canonical));
     unpackAndReplace(rewriter, op, shape, width, [&](RankedTensorType type) {
       return unpackStructured(rewriter, op.getLoc(), form, type, components);
     });
@@ -172,7 +168,7 @@ private:
     if (op.getFirstRow())
       return rewriter.notifyMatchFailure(op, "it is a part of a contraction");
     // Each batch entry has bits, or panels, of its own.
-    bool isRagged = op.getRagged() != nullptr;
+    bool isRagged = op.getListedPanels().has_value();
     auto own = cast<RankedTensorType>(
         (isRagged ? op.getPanels() : op.getIndex()).getType());
     auto init = cast<RankedTensorType>(op.getInit().getType());

@@ -21,10 +21,10 @@ using namespace mlir::nm_sparse;
 /// Builds the code that finds the stored block of a panel that begins with row
 /// `row` of the weight. Where there is none, it finds `behind`, the one behind
 /// all blocks.
-static Value findBlock(ImplicitLocOpBuilder &b, RaggedAttr ragged,
+static Value findBlock(ImplicitLocOpBuilder &b, const ListedPanels &listed,
                        int64_t mostBlocks, Value index, Value behind,
                        Value panels, ValueRange batch, Value panel, Value row) {
-  int64_t blockRows = ragged.getBlockRows();
+  int64_t blockRows = listed.blockRows;
   auto number = [&](int64_t value) -> Value {
     return arith::ConstantIndexOp::create(b, value);
   };
@@ -66,10 +66,13 @@ static Value findBlock(ImplicitLocOpBuilder &b, RaggedAttr ragged,
   return arith::SelectOp::create(b, isFound, at, behind);
 }
 
-Value nm_sparse::unpackPanels(OpBuilder &b, Location loc, RaggedAttr ragged,
-                              int64_t k, ValueRange components) {
+Value nm_sparse::unpackPanels(OpBuilder &b, Location loc,
+                              WeightStorageInterface form, int64_t k,
+                              ValueRange components) {
   auto type = cast<RankedTensorType>(components[2].getType());
-  int64_t rank = type.getRank(), blockRows = ragged.getBlockRows();
+  int64_t rank = type.getRank();
+  ListedPanels listed = *form.getListedPanels();
+  int64_t blockRows = listed.blockRows;
   NamedLoops loops(b, loc);
   if (rank == 3)
     loops.set('b', type.getDimSize(0));
@@ -77,13 +80,12 @@ Value nm_sparse::unpackPanels(OpBuilder &b, Location loc, RaggedAttr ragged,
   loops.set('k', llvm::divideCeil(k, blockRows));
   if (blockRows > 1)
     loops.set('i', blockRows);
-  loops.set('j', ragged.getEncoding().getBlockN());
+  loops.set('j', cast<EncodingAttr>(form.getPattern()).getBlockN());
   // A block of zeros behind all others is that of rows that are not stored.
   Value values = appendZeros(b, loc, components[0], blockRows);
   Value index = appendZeros(b, loc, components[1], 1);
   Value behind = tensor::DimOp::create(b, loc, components[1], 0);
-  int64_t mostRows =
-      llvm::alignTo(loops.get('k') * blockRows, ragged.getRows());
+  int64_t mostRows = llvm::alignTo(loops.get('k') * blockRows, listed.rows);
   Value blocks = loops.build(
       "bkp", {}, "bkp", b.getI32Type(),
       [&](ImplicitLocOpBuilder &b, ValueRange,
@@ -93,7 +95,7 @@ Value nm_sparse::unpackPanels(OpBuilder &b, Location loc, RaggedAttr ragged,
           batch.push_back(at('b'));
         Value row = arith::MulIOp::create(
             b, at('k'), arith::ConstantIndexOp::create(b, blockRows));
-        Value block = findBlock(b, ragged, mostRows / blockRows, index, behind,
+        Value block = findBlock(b, listed, mostRows / blockRows, index, behind,
                                 components[2], batch, at('p'), row);
         return arith::IndexCastUIOp::create(b, b.getI32Type(), block);
       });

@@ -81,13 +81,13 @@ Value nm_sparse::unpackStructured(OpBuilder &b, Location loc,
   bool isTransposed = encoding.getDim() == rank - 1;
   ArrayRef<SparsityLevel> levels = encoding.getLevels();
   Value dense = components.front();
-  if (auto ragged = dyn_cast<RaggedAttr>(form)) {
-    dense = unpackPanels(b, loc, ragged, getPackedShape(weight, encoding).k,
+  Type element = weight.getElementType();
+  if (form.getListedPanels()) {
+    dense = unpackPanels(b, loc, form, getPackedShape(weight, encoding).k,
                          components);
     levels = {};
-  } else if (auto bitmap = dyn_cast<BitmapAttr>(form)) {
-    dense = unpackBits(b, loc, bitmap.getTile(weight.getElementType()), dense,
-                       components[levels.size()]);
+  } else if (std::optional<BitmapTile> tile = form.getStoredTile(element)) {
+    dense = unpackBits(b, loc, *tile, dense, components[levels.size()]);
     levels = levels.drop_back();
   }
   if (isTransposed && levels.empty())
@@ -120,7 +120,7 @@ static bool isTile(MatmulOp op) {
   };
   if (op.getFirstRow() || op.getPanelOffset())
     return true;
-  if (op.getRagged())
+  if (op.getListedPanels())
     return !isStatic(op.getPanels()) ||
            ShapedType::isDynamic(op.getContractionSize());
   if (!isStatic(op.getIndex()) ||

@@ -27,8 +27,8 @@ Value unpackBits(OpBuilder &b, Location loc, const BitmapTile &tile,
 
 /// At least `k` rows of all outputs of the panels that `components`, the
 /// values, index and panels of `ragged`, hold.
-Value unpackPanels(OpBuilder &b, Location loc, RaggedAttr ragged, int64_t k,
-                   ValueRange components);
+Value unpackPanels(OpBuilder &b, Location loc, WeightStorageInterface form,
+                   int64_t k, ValueRange components);
 
 } // namespace mlir::nm_sparse
 

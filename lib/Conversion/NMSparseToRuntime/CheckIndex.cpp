@@ -36,13 +36,12 @@ static StringRef getCheck(ComponentAttr attribute, int64_t number,
     NmsPackSpec spec =
         getPackSpec(packed.getWeightType(), packed.getEncoding());
     parameters.assign({level.blockK, level.blockN, spec.k, spec.outputs,
-                       cast<RaggedAttr>(packed.getStorage()).getRows(),
-                       number});
+                       packed.getStorage().getListedPanels()->rows, number});
     return "nmsRuntimeCheckRagged";
   }
   case ComponentRole::Positions:
     // Those of ragged panels are checked with them.
-    if (isa<RaggedAttr>(packed.getStorage()))
+    if (packed.getStorage().getListedPanels())
       return {};
     parameters.assign({level.n, level.m, number});
     return "nmsRuntimeCheckIndex";
@@ -103,7 +102,7 @@ static LogicalResult addCheck(ModuleOp module, func::FuncOp function,
   bool isPerm = attribute.getComponent().role == ComponentRole::Permutation;
   if (!isPerm && attribute.getPacked().getEncoding().isFree())
     others.push_back(findComponent(function, attribute, ComponentRole::Values));
-  if (!isPerm && isa<RaggedAttr>(attribute.getPacked().getStorage()))
+  if (!isPerm && attribute.getPacked().getStorage().getListedPanels())
     others.push_back(
         findComponent(function, attribute, ComponentRole::Positions));
   for (Value other : others)

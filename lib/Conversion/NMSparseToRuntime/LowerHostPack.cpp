@@ -29,6 +29,12 @@ namespace mlir::nm_sparse {
 using namespace mlir;
 using namespace mlir::nm_sparse;
 
+static bool isInTiles(PackOp pack) {
+  return pack.getForm()
+      .getStoredTile(getElementTypeOrSelf(pack.getWeight()))
+      .has_value();
+}
+
 /// Checks that `op` works on plain tensors.
 static LogicalResult check(Operation *op) {
   if (llvm::any_of(op->getOperandTypes(), getEncoding) ||
@@ -36,7 +42,8 @@ static LogicalResult check(Operation *op) {
     return op->emitOpError("has a type with an encoding; run "
                            "--nm-sparse-materialize-encodings first");
   if (auto pack = dyn_cast<PackOp>(op);
-      pack && !isa<EncodingAttr, BitmapAttr, RaggedAttr>(pack.getForm()))
+      pack && !isa<EncodingAttr>(pack.getForm()) && !isInTiles(pack) &&
+      !pack.getForm().getListedPanels())
     return op->emitOpError("has storage ")
            << pack.getForm()
            << ", which the runtime does not know; it packs into the canonical "
@@ -60,8 +67,9 @@ static SmallVector<int64_t> getParameters(EncodingAttr encoding,
                                           WeightStorageInterface form,
                                           Type elementType) {
   SmallVector<int64_t> parameters = getParameters(encoding, elementType);
-  if (auto ragged = dyn_cast_or_null<RaggedAttr>(form))
-    parameters.push_back(ragged.getRows());
+  if (std::optional<ListedPanels> listed =
+          form ? form.getListedPanels() : std::nullopt)
+    parameters.push_back(listed->rows);
   return parameters;
 }
 
@@ -90,7 +98,7 @@ static Value countValues(OpBuilder &builder, ModuleOp module, PackOp op,
   Location loc = op.getLoc();
   auto type = cast<RankedTensorType>(op.getWeight().getType());
   Value rank = arith::ConstantIntOp::create(builder, loc, type.getRank(), 64);
-  std::string name = isa<RaggedAttr>(op.getForm())
+  std::string name = op.getForm().getListedPanels()
                          ? "nmsRuntimeCountRagged"
                          : "nmsRuntimeCountFreeBitmap";
   if (op.getEncoding().getOrder() == OutputOrder::Shuffled)
@@ -134,8 +142,8 @@ static void lower(IRRewriter &rewriter, ModuleOp module, Operation *op,
     if (number == 1 && !sizes.empty())
       sizes.front() = rewriter.createOrFold<arith::DivUIOp>(
           loc, count,
-          arith::ConstantIndexOp::create(
-              rewriter, loc, cast<RaggedAttr>(form).getBlockRows()));
+          arith::ConstantIndexOp::create(rewriter, loc,
+                                         form.getListedPanels()->blockRows));
     buffers.push_back(memref::AllocOp::create(
         rewriter, loc, MemRefType::get(type.getShape(), type.getElementType()),
         sizes));
@@ -198,17 +206,16 @@ struct LowerHostPack
           .Case<PackOp>([&](auto pack) {
             lower(rewriter, getOperation(), pack, pack.getEncoding(),
                   pack.getForm(),
-                  isa<RaggedAttr>(pack.getForm()) ? "nmsRuntimePackRagged"
-                  : pack.getEncoding().isFree()   ? "nmsRuntimePackFreeBitmap"
-                  : isa<BitmapAttr>(pack.getForm())
-                      ? "nmsRuntimePackDenseBitmap"
-                      : "nmsRuntimePack");
+                  pack.getForm().getListedPanels() ? "nmsRuntimePackRagged"
+                  : pack.getEncoding().isFree()    ? "nmsRuntimePackFreeBitmap"
+                  : isInTiles(pack)                ? "nmsRuntimePackDenseBitmap"
+                                                   : "nmsRuntimePack");
           })
           .Case<UnpackOp>([&](auto unpack) {
             WeightStorageInterface form =
                 unpack.getEncoding().getDefaultStorage();
             lower(rewriter, getOperation(), unpack, unpack.getEncoding(), form,
-                  isa<RaggedAttr>(form)           ? "nmsRuntimeUnpackRagged"
+                  form.getListedPanels()          ? "nmsRuntimeUnpackRagged"
                   : unpack.getEncoding().isFree() ? "nmsRuntimeUnpackFreeBitmap"
                                                   : "nmsRuntimeUnpack");
           });

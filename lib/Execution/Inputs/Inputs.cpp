@@ -226,7 +226,8 @@ static llvm::Error checkIndex(func::FuncOp entry, Value index,
         argument.getArgNumber(), entry.getSymName(),
         toString(argument.getType()), toString(encoding), name);
   WeightComponent own = component.getComponent();
-  bool isRagged = isa<RaggedAttr>(component.getPacked().getStorage());
+  bool isRagged =
+      component.getPacked().getStorage().getListedPanels().has_value();
   bool isRead =
       encoding.isFree() && !isRagged
           ? own.role == ComponentRole::Bits

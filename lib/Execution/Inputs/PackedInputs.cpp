@@ -187,7 +187,7 @@ llvm::Error nm_sparse::packWeight(HostArray &dense, RankedTensorType type,
                                   EncodingAttr encoding, int64_t density,
                                   uint64_t seed,
                                   std::vector<Argument> &packed) {
-  if (isa<RaggedAttr>(encoding.getDefaultStorage()))
+  if (encoding.getDefaultStorage().getListedPanels())
     return packRagged(dense, type, encoding, density, seed, packed);
   if (encoding.isFree())
     return packFree(dense, type, encoding, density, packed);

@@ -102,7 +102,7 @@ static llvm::Error storeComponents(EncodingAttr encoding, PackedAttr packed,
       return error;
     components = components.take_front(packed.getComponents().size());
   }
-  if (!isa<BitmapAttr>(packed.getStorage()))
+  if (!packed.getStorage().getStoredTile(packed.getElementType()))
     return llvm::Error::success();
   // With two levels, the index of the outer one stays as it is.
   HostArray &values = *components.front(), &index = *components.back();

@@ -39,8 +39,8 @@ public:
   DotEmitter(OpBuilder &b, TileMatmulOp op, const ThreadLayout &layout,
              MutableArrayRef<Value> acc)
       : b(b), op(op), loc(op.getLoc()), math(b, loc), layout(layout), acc(acc),
-        x(b, op), tile(cast<BitmapAttr>(*op.getStorage())
-                           .getTile(getElementTypeOrSelf(op.getRhs()))) {}
+        x(b, op), tile(*op.getStorage()->getStoredTile(
+                      getElementTypeOrSelf(op.getRhs()))) {}
 
   void emit();
 

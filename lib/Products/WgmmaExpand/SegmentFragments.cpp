@@ -27,8 +27,7 @@ static constexpr int64_t kLineOutputs = 8, kBoxes = 4, kBoxBlocks = 2;
 SegmentFragments::SegmentFragments(OpBuilder &b, TileMatmulOp op, Value lane,
                                    Value output, Value share, int64_t shares)
     : b(b), loc(op.getLoc()),
-      tile(cast<BitmapAttr>(*op.getStorage())
-               .getTile(getElementTypeOrSelf(op.getRhs()))),
+      tile(*op.getStorage()->getStoredTile(getElementTypeOrSelf(op.getRhs()))),
       segment(Segment::get(op.getEncoding(), tile)), table(b, loc, lane) {
   IndexMath math(b, loc);
   auto valuesType = cast<MemRefType>(op.getRhs().getType());

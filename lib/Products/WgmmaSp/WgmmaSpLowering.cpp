@@ -34,7 +34,7 @@ public:
                  WgmmaSpAttr product)
       : b(b), op(op), loc(op.getLoc()), layout(layout),
         element(getElementTypeOrSelf(op.getRhs())),
-        tile(cast<BitmapAttr>(*op.getStorage()).getTile(element)),
+        tile(*op.getStorage()->getStoredTile(element)),
         tokens(op.getSchedule().getTileTokens()),
         outputs(product.getWarpgroupOutputs(op.getSchedule())),
         isAhead(product.getAhead()),

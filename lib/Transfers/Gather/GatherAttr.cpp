@@ -56,7 +56,7 @@ Value GatherAttr::promote(OpBuilder &b, PromotedOperand &operand, Value) const {
                          /*dstFirst=*/operand.tileTokensFirst),
              allPanels ? IntegerAttr() : b.getI64IntegerAttr(panels),
              /*by_row=*/byRow,
-             /*in_bounds=*/byRow && !op.getRagged() && hasAllRows(op),
+             /*in_bounds=*/byRow && !op.getListedPanels() && hasAllRows(op),
              /*threads=*/DenseI64ArrayAttr(), operand.patches, source,
              operand.positions, tile, operand.patchSlice)
       .getResult();

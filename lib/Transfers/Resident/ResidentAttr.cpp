@@ -91,7 +91,7 @@ RowsAttr::verifyBeside(function_ref<InFlightDiagnostic()> emitError,
 /// takes a division of the kept row's number.
 Value RowsAttr::promoteBefore(OpBuilder &b, PromotedOperand &operand) const {
   MatmulOp op = operand.op;
-  if (op.getRagged())
+  if (op.getListedPanels())
     return {};
   Location loc = operand.getLoc();
   EncodingAttr encoding = op.getTileEncoding();

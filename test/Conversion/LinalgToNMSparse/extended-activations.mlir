@@ -1,3 +1,4 @@
+// REQUIRES: nm-all-products
 // RUN: nm-opt %s --convert-linalg-to-nm-sparse | FileCheck %s --implicit-check-not='arith.ext'
 // RUN: nm-run %s --entry in_front --device emulate --check --size m=33 | FileCheck %s --check-prefix=RUNS
 // RUN: nm-run %s --entry transposed --device emulate --check | FileCheck %s --check-prefix=RUNS

@@ -76,9 +76,26 @@ BitmapTile BitmapAttr::getTile(Type element) const {
   return BitmapTile::get(getEncoding(), element.getIntOrFloatBitWidth() / 8);
 }
 
-double BitmapAttr::getExpectedDensity() const {
-  return getEncoding().isFree() ? double(getDensity()) / 100
-                                : getEncoding().getDensity();
+StringRef BitmapAttr::getFormName() const { return getMnemonic(); }
+
+std::optional<BitmapTile> BitmapAttr::getStoredTile(Type element) const {
+  return getTile(element);
+}
+
+std::optional<double> BitmapAttr::getExpectedDensity() const {
+  if (!getEncoding().isFree())
+    return std::nullopt;
+  return double(getDensity()) / 100;
+}
+
+Attribute BitmapAttr::withDensity(int64_t percent) const {
+  if (!getEncoding().isFree() || getDensity() != kDefaultDensity)
+    return *this;
+  return get(getContext(), getEncoding(), percent);
+}
+
+Attribute BitmapAttr::withPattern(Attribute pattern) const {
+  return get(getContext(), cast<EncodingAttr>(pattern), getDensity());
 }
 
 /// The part of `weight` that the outer level of `encoding` keeps, from which

@@ -291,6 +291,10 @@ EncodingAttr::getComponents(RankedTensorType weight) const {
 
 Attribute EncodingAttr::getPattern() const { return *this; }
 
+StringRef EncodingAttr::getFormName() const { return "canonical"; }
+
+Attribute EncodingAttr::withPattern(Attribute pattern) const { return pattern; }
+
 int64_t EncodingAttr::getLayoutVersion() const {
   int64_t inOrder = isFree() ? 3 : int64_t(getLevels().size());
   return getOrder() == OutputOrder::Shuffled ? inOrder + 6 : inOrder;

@@ -41,36 +41,37 @@ bool MatmulOp::isResultFeatureMajor() {
          cast<ShapedType>(getInit().getType()).getRank() - 1;
 }
 
-std::optional<BitmapTile> MatmulOp::getBitmapTile() {
-  auto bitmap = dyn_cast_or_null<BitmapAttr>(getStorageAttr());
-  if (!bitmap)
+std::optional<BitmapTile> MatmulOp::getStoredTile() {
+  WeightStorageInterface storage = getStorageAttr();
+  if (!storage)
     return std::nullopt;
-  return bitmap.getTile(getElementTypeOrSelf(getValues()));
+  return storage.getStoredTile(getElementTypeOrSelf(getValues()));
 }
 
-RaggedAttr MatmulOp::getRagged() {
-  return dyn_cast_or_null<RaggedAttr>(getStorageAttr());
+std::optional<ListedPanels> MatmulOp::getListedPanels() {
+  WeightStorageInterface storage = getStorageAttr();
+  return storage ? storage.getListedPanels() : std::nullopt;
 }
 
 EncodingAttr MatmulOp::getTileEncoding() {
-  RaggedAttr ragged = getRagged();
-  if (!ragged)
+  WeightStorageInterface storage = getStorageAttr();
+  if (!storage)
     return getEncoding();
   // The windows of a tile with a dynamic contraction are not known.
   int64_t k = getContractionSize();
-  return ragged.getExpectedEncoding(
-      ShapedType::isDynamic(k) ? EncodingAttr::kMaxWindowRows : k);
+  return cast<EncodingAttr>(storage.getTilePattern(
+      ShapedType::isDynamic(k) ? EncodingAttr::kMaxWindowRows : k));
 }
 
 int64_t MatmulOp::getNumWindows() {
-  if (getRagged()) {
+  if (getListedPanels()) {
     int64_t k = getContractionSize();
     return ShapedType::isDynamic(k)
                ? k
                : llvm::divideCeil(k, getEncoding().getWindowRows());
   }
   auto index = cast<RankedTensorType>(getIndex().getType());
-  std::optional<BitmapTile> tile = getBitmapTile();
+  std::optional<BitmapTile> tile = getStoredTile();
   if (tile && !getInnerIndex()) {
     int64_t tiles = index.getDimSize(index.getRank() - 2);
     return ShapedType::isDynamic(tiles)
@@ -193,7 +194,7 @@ static LogicalResult verifyParallelExtents(MatmulOp op) {
   };
   SmallVector<Use> uses = {{"x", op.getX(), op.getXMap()},
                            {"result", op.getInit(), op.getResultMap()}};
-  if (!op.getRagged())
+  if (!op.getListedPanels())
     uses.push_back({"index", op.getIndex(), op.getWeightMap()});
   else if (op.getPanels())
     uses.push_back({"panels", op.getPanels(), op.getWeightMap()});
@@ -231,7 +232,7 @@ static LogicalResult verifySizes(MatmulOp op) {
                                           "number of outputs", "contraction"};
   SmallVector<std::pair<Value, AffineMap>> uses = {
       {op.getX(), op.getXMap()}, {op.getInit(), op.getResultMap()}};
-  if (!op.getRagged())
+  if (!op.getListedPanels())
     uses.push_back({op.getIndex(), op.getWeightMap()});
   // A weight of free elements may keep none.
   if (!op.getEncoding().isFree())

@@ -149,7 +149,7 @@ FailureOr<TilingResult> MatmulOp::tileToPartialReduction(
     return failure();
   if (!startsStoredTile(*this, offsets))
     return emitOpError("is stored in tiles of ")
-           << getBitmapTile()->rows
+           << getStoredTile()->rows
            << " rows, with which each part of the contraction must begin";
   SmallVector<OpFoldResult> initOffsets, initSizes;
   if (failed(getPartialResultTilePosition(b, 0, strategy, offsets, sizes,

@@ -35,7 +35,7 @@ SmallVector<Range> MatmulOp::getIterationDomain(OpBuilder &builder) {
     domain[cast<AffineDimExpr>(expr).getPosition()].size =
         tensor::getMixedSize(builder, getLoc(), init, dim);
   AffineExpr s = builder.getAffineSymbolExpr(0);
-  if (getRagged()) {
+  if (getListedPanels()) {
     domain.back().size = affine::makeComposedFoldedAffineApply(
         builder, getLoc(), s.ceilDiv(getEncoding().getWindowRows()),
         {tensor::getMixedSize(builder, getLoc(), getX(), getXReductionDim())});
@@ -44,7 +44,7 @@ SmallVector<Range> MatmulOp::getIterationDomain(OpBuilder &builder) {
   int64_t rowDim = cast<ShapedType>(getIndex().getType()).getRank() - 2;
   OpFoldResult rows =
       tensor::getMixedSize(builder, getLoc(), getIndex(), rowDim);
-  std::optional<BitmapTile> tile = getBitmapTile();
+  std::optional<BitmapTile> tile = getStoredTile();
   AffineExpr windows = tile && !getInnerIndex()
                            ? s * (tile->rows / getEncoding().getWindowRows())
                            : s.floorDiv(getEncoding().getN());
@@ -65,7 +65,7 @@ MatmulOp::getTiledImplementation(OpBuilder &builder,
     return failure();
   if (!startsStoredTile(*this, offsets))
     return emitOpError("is stored in tiles of ")
-           << BitmapTile::kOutputs << " outputs x " << getBitmapTile()->rows
+           << BitmapTile::kOutputs << " outputs x " << getStoredTile()->rows
            << " rows, with which its own tiles must begin";
   Location loc = getLoc();
   InputSlices inputs = sliceInputs(builder, *this, offsets, sizes);

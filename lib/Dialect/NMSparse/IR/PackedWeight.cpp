@@ -94,7 +94,7 @@ static LogicalResult verifyRagged(MatmulOp op) {
                           "i32, got ")
            << index;
   int64_t rows = values.getDimSize(0), blocks = index.getDimSize(0);
-  int64_t blockRows = op.getRagged().getBlockRows();
+  int64_t blockRows = op.getListedPanels()->blockRows;
   if (!ShapedType::isDynamic(rows) && !ShapedType::isDynamic(blocks) &&
       rows != blocks * blockRows)
     return op.emitOpError("values has ")
@@ -122,14 +122,14 @@ static LogicalResult verifyRagged(MatmulOp op) {
 
 /// Checks the components of a weight that is not stored in the canonical form.
 static LogicalResult verifyStorage(MatmulOp op) {
-  if (RaggedAttr ragged = op.getRagged();
-      ragged && ragged.getEncoding() == op.getEncoding())
+  WeightStorageInterface storage = op.getStorageAttr();
+  bool isOfPattern = storage.getPattern() == op.getEncoding();
+  if (storage.getListedPanels() && isOfPattern)
     return verifyRagged(op);
   if (op.getPanels())
     return op.emitOpError("has panels, which belong to storage = "
                           "#nm_sparse.ragged");
-  auto bitmap = dyn_cast<BitmapAttr>(op.getStorageAttr());
-  if (!bitmap || bitmap.getEncoding() != op.getEncoding())
+  if (!op.getStoredTile() || !isOfPattern)
     return op.emitOpError("has storage = ")
            << op.getStorageAttr() << ", legal is #nm_sparse."
            << (op.getEncoding().isFree() ? "bitmap or #nm_sparse.ragged"
@@ -140,7 +140,7 @@ static LogicalResult verifyStorage(MatmulOp op) {
   auto values = cast<RankedTensorType>(op.getValues().getType());
   auto bits = cast<RankedTensorType>(op.getInnermostIndex().getType());
   StringRef bitsName = op.getInnerIndex() ? "inner_index" : "index";
-  BitmapTile tile = *op.getBitmapTile();
+  BitmapTile tile = *op.getStoredTile();
   int64_t rank = op.getWeightMap().getNumResults() + 1;
   auto verifyComponent = [&](StringRef name, RankedTensorType type,
                              int64_t elements, bool isElement) {

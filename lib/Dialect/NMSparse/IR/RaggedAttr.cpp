@@ -77,6 +77,23 @@ RaggedAttr::verifyPackable(function_ref<InFlightDiagnostic()>) const {
 
 Attribute RaggedAttr::getPattern() const { return getEncoding(); }
 
+StringRef RaggedAttr::getFormName() const { return getMnemonic(); }
+
+std::optional<ListedPanels> RaggedAttr::getListedPanels() const {
+  return ListedPanels{getRows(), getBlockRows(), double(getDensity()) / 100};
+}
+
+Attribute RaggedAttr::withDensity(int64_t percent) const {
+  if (getDensity() != kDefaultDensity)
+    return *this;
+  return get(getContext(), getEncoding(), getRows(), percent);
+}
+
+Attribute RaggedAttr::withPattern(Attribute pattern) const {
+  return get(getContext(), cast<EncodingAttr>(pattern), getRows(),
+             getDensity());
+}
+
 int64_t RaggedAttr::getLayoutVersion() const {
   return getEncoding().getOrder() == OutputOrder::Shuffled ? 11 : 10;
 }
@@ -103,7 +120,8 @@ RaggedAttr::getComponents(RankedTensorType weight) const {
   return components;
 }
 
-EncodingAttr RaggedAttr::getExpectedEncoding(int64_t k) const {
+/// A window of all rows, of which the share `density` is kept.
+Attribute RaggedAttr::getTilePattern(int64_t k) const {
   EncodingAttr encoding = getEncoding();
   int64_t bk = getBlockRows();
   int64_t m = std::min<int64_t>(llvm::divideCeil(k, bk),

@@ -152,7 +152,7 @@ static tensor::ExtractSliceOp sliceX(OpBuilder &b, MatmulOp op,
       tensor::getMixedSize(b, loc, op.getX(), op.getXReductionDim());
   OpFoldResult kSize = multiply(sizes[w]);
   int64_t k = op.getContractionSize();
-  std::optional<BitmapTile> tile = op.getBitmapTile();
+  std::optional<BitmapTile> tile = op.getStoredTile();
   int64_t unit = tile && !op.getInnerIndex() ? tile->rows : windowRows;
   if (ShapedType::isDynamic(k) || k % unit != 0)
     kSize = affine::makeComposedFoldedAffineMin(
@@ -266,7 +266,7 @@ static void sliceRagged(OpBuilder &b, MatmulOp op,
 LogicalResult nm_sparse::checkPanelTile(MatmulOp op,
                                         ArrayRef<OpFoldResult> offsets,
                                         ArrayRef<OpFoldResult> sizes) {
-  if (!op.getRagged())
+  if (!op.getListedPanels())
     return success();
   int64_t bn = op.getEncoding().getBlockN();
   unsigned n = op.getOutputLoop();
@@ -316,7 +316,7 @@ LogicalResult nm_sparse::checkWholeContraction(MatmulOp op,
 }
 
 bool nm_sparse::startsStoredTile(MatmulOp op, ArrayRef<OpFoldResult> offsets) {
-  std::optional<BitmapTile> tile = op.getBitmapTile();
+  std::optional<BitmapTile> tile = op.getStoredTile();
   if (!tile)
     return true;
   int64_t windows =
@@ -338,11 +338,11 @@ InputSlices nm_sparse::sliceInputs(OpBuilder &b, MatmulOp op,
   };
   InputSlices inputs;
   inputs.x = sliceX(b, op, offsets, sizes);
-  if (op.getRagged()) {
+  if (op.getListedPanels()) {
     sliceRagged(b, op, offsets, sizes, inputs);
     return inputs;
   }
-  std::optional<BitmapTile> tile = op.getBitmapTile();
+  std::optional<BitmapTile> tile = op.getStoredTile();
   if (tile) {
     sliceBitmaps(b, op, *tile, offsets, sizes, inputs);
     if (!op.getInnerIndex())

@@ -39,18 +39,17 @@ struct PackModel
   void populateBoundsForShapedValueDim(Operation *op, Value value, int64_t dim,
                                        ValueBoundsConstraintSet &cstr) const {
     auto pack = cast<PackOp>(op);
-    auto ragged = dyn_cast<RaggedAttr>(pack.getForm());
+    std::optional<ListedPanels> listed = pack.getForm().getListedPanels();
     auto type = cast<RankedTensorType>(value.getType());
-    if (!ragged || !type.isDynamicDim(dim))
+    if (!listed || !type.isDynamicDim(dim))
       return;
-    PackedShape shape =
-        getPackedShape(cast<RankedTensorType>(pack.getWeight().getType()),
-                       ragged.getEncoding());
+    PackedShape shape = getPackedShape(
+        cast<RankedTensorType>(pack.getWeight().getType()), pack.getEncoding());
     int64_t panels = shape.panels * std::max<int64_t>(shape.batch, 1);
     auto rows = static_cast<int64_t>(
-        llvm::alignTo(shape.k, static_cast<uint64_t>(ragged.getRows())));
+        llvm::alignTo(shape.k, static_cast<uint64_t>(listed->rows)));
     bool isIndex = value == pack.getComponent(kIndexComponent);
-    int64_t unit = isIndex ? ragged.getBlockRows() : 1;
+    int64_t unit = isIndex ? listed->blockRows : 1;
     cstr.bound(value)[dim] <= panels *rows / unit;
   }
 };

@@ -31,7 +31,7 @@ static DenseElementsAttr getData(Value value) {
 }
 
 PackedConstant nm_sparse::findConstantWeight(MatmulOp op) {
-  if (op.getRagged())
+  if (op.getListedPanels())
     return {};
   SmallVector<Value> components = {op.getValues(), op.getIndex()};
   if (op.getInnerIndex())

@@ -179,9 +179,11 @@ putInOrder(ArrayRef<char> dense, NmsPackSpec &spec, uint32_t *perm,
 
 /// The ragged panels of `dense`, whose data says how many rows they have.
 static FailureOr<PackedConstant>
-packRagged(ArrayRef<char> dense, RankedTensorType type, RaggedAttr ragged,
+packRagged(ArrayRef<char> dense, RankedTensorType type,
+           WeightStorageInterface form,
            function_ref<InFlightDiagnostic()> emitError) {
-  EncodingAttr encoding = ragged.getEncoding();
+  auto encoding = cast<EncodingAttr>(form.getPattern());
+  ListedPanels listed = *form.getListedPanels();
   NmsPackSpec spec = getPackSpec(type, encoding);
   SmallVector<char, 0> ordered;
   SmallVector<uint32_t, 0> perm;
@@ -194,10 +196,10 @@ packRagged(ArrayRef<char> dense, RankedTensorType type, RaggedAttr ragged,
     ordered = std::move(*found);
     dense = ordered;
   }
-  int64_t size = nmsCountRagged(&spec, ragged.getRows(), dense.data());
+  int64_t size = nmsCountRagged(&spec, listed.rows, dense.data());
   if (size < 0)
     return emitError() << nmsLastError();
-  SmallVector<WeightComponent> components = ragged.getComponents(type);
+  SmallVector<WeightComponent> components = form.getComponents(type);
   auto setRows = [&](WeightComponent &component, int64_t rows) {
     SmallVector<int64_t> shape(component.type.getShape());
     shape.front() = rows;
@@ -205,14 +207,14 @@ packRagged(ArrayRef<char> dense, RankedTensorType type, RaggedAttr ragged,
   };
   // A weight that keeps nothing has the rows of one step that no panel has:
   // tiles of a constant without any would begin behind its end.
-  int64_t rows = std::max<int64_t>(size, ragged.getRows());
+  int64_t rows = std::max<int64_t>(size, listed.rows);
   setRows(components[0], rows);
-  setRows(components[1], rows / ragged.getBlockRows());
+  setRows(components[1], rows / listed.blockRows);
   ComponentArrays arrays(components);
   auto words = [&](unsigned component) {
     return static_cast<uint32_t *>(arrays.pointers[component]);
   };
-  if (nmsPackRagged(&spec, ragged.getRows(), dense.data(), arrays.pointers[0],
+  if (nmsPackRagged(&spec, listed.rows, dense.data(), arrays.pointers[0],
                     words(1), words(2)))
     return emitError() << nmsLastError();
   if (!perm.empty())
@@ -227,8 +229,9 @@ nm_sparse::packConstant(ElementsAttr weight, EncodingAttr encoding,
   if (failed(dense))
     return failure();
   auto type = flattenWeight(cast<RankedTensorType>(weight.getShapedType()));
-  if (auto ragged = dyn_cast<RaggedAttr>(encoding.getDefaultStorage()))
-    return packRagged(dense->data, type, ragged, emitError);
+  WeightStorageInterface form = encoding.getDefaultStorage();
+  if (form.getListedPanels())
+    return packRagged(dense->data, type, form, emitError);
   if (encoding.isFree())
     return packFree(dense->data, type, encoding, emitError);
   SmallVector<WeightComponent> components = encoding.getComponents(type);

@@ -87,8 +87,9 @@ static LogicalResult verifySlice(TileMatmulOp op) {
 
 /// Checks the components of a weight that is not stored in the canonical form.
 static LogicalResult verifyStorage(TileMatmulOp op) {
-  auto bitmap = dyn_cast<BitmapAttr>(*op.getStorage());
-  if (!bitmap || bitmap.getEncoding() != op.getEncoding())
+  std::optional<BitmapTile> stored =
+      op.getStorage()->getStoredTile(getElementTypeOrSelf(op.getRhs()));
+  if (!stored || op.getStorage()->getPattern() != op.getEncoding())
     return op.emitOpError("has storage = ")
            << *op.getStorage() << ", legal is #nm_sparse.bitmap of "
            << op.getEncoding();
@@ -102,7 +103,7 @@ static LogicalResult verifyStorage(TileMatmulOp op) {
                     "has a panel offset");
   auto values = cast<ShapedType>(op.getRhs().getType());
   auto bits = cast<ShapedType>(op.getIndex().getType());
-  BitmapTile tile = bitmap.getTile(values.getElementType());
+  BitmapTile tile = *stored;
   auto isComponent = [](ShapedType type, int64_t elements) {
     return type.getRank() == 3 && type.getDimSize(2) == elements;
   };

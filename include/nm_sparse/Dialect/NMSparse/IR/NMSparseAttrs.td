@@ -121,7 +121,8 @@ def NMSparse_EncodingAttr : NMSparse_Attr<"Encoding", "encoding",
 //===----------------------------------------------------------------------===//
 
 def NMSparse_BitmapAttr : NMSparse_Attr<"Bitmap", "bitmap",
-    [DeclareAttrInterfaceMethods<NMSparse_WeightStorageInterface>]> {
+    [DeclareAttrInterfaceMethods<NMSparse_WeightStorageInterface,
+        ["getStoredTile", "getExpectedDensity", "withDensity"]>]> {
   let summary = "a weight stored as values and a bit for each element";
   let description = [{
     For kernels that read a weight element by element, straight from global memory
@@ -156,8 +157,6 @@ def NMSparse_BitmapAttr : NMSparse_Attr<"Bitmap", "bitmap",
     static constexpr int64_t kDefaultDensity = 50;
 
     ::mlir::nm_sparse::BitmapTile getTile(::mlir::Type element) const;
-    /// The share of the elements that is expected to be kept.
-    double getExpectedDensity() const;
   }];
 }
 
@@ -166,7 +165,8 @@ def NMSparse_BitmapAttr : NMSparse_Attr<"Bitmap", "bitmap",
 //===----------------------------------------------------------------------===//
 
 def NMSparse_RaggedAttr : NMSparse_Attr<"Ragged", "ragged",
-    [DeclareAttrInterfaceMethods<NMSparse_WeightStorageInterface>]> {
+    [DeclareAttrInterfaceMethods<NMSparse_WeightStorageInterface,
+        ["getListedPanels", "getTilePattern", "withDensity"]>]> {
   let summary = "a free weight stored panel by panel, in whole K steps";
   let description = [{
     For kernels whose K loop takes as many steps as a panel has. The kept rows of
@@ -205,11 +205,6 @@ def NMSparse_RaggedAttr : NMSparse_Attr<"Ragged", "ragged",
 
     /// Rows that are kept together: those of a part of a block.
     int64_t getBlockRows() const;
-
-    /// The pattern that a kernel of one panel sees: a window of all rows, of
-    /// which the share `density` is kept. Choices that depend on the number of
-    /// kept rows use this pattern.
-    ::mlir::nm_sparse::EncodingAttr getExpectedEncoding(int64_t k) const;
   }];
 }
 

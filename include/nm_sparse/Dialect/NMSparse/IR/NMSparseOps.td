@@ -267,10 +267,10 @@ def NMSparse_MatmulOp : NMSparse_Op<"matmul",
     }
     /// Number of windows along the contraction dimension.
     int64_t getNumWindows();
-    /// The tiles of the weight when it is stored as bitmaps, else none.
-    std::optional<BitmapTile> getBitmapTile();
-    /// Ragged panels when it is stored as those, else null.
-    RaggedAttr getRagged();
+    /// The tiles that the weight is stored in; none where it lies in panels.
+    std::optional<BitmapTile> getStoredTile();
+    /// How the panels of the weight list their rows; none where they do not.
+    std::optional<ListedPanels> getListedPanels();
     /// The pattern of a tile in a kernel: that of the weight or, for ragged
     /// panels, a window of all rows, of which the expected share is kept.
     EncodingAttr getTileEncoding();

@@ -91,6 +91,13 @@ struct BitmapTile {
   }
 };
 
+/// Panels that each list the rows that they keep.
+struct ListedPanels {
+  int64_t rows;      ///< Panels are filled up to multiples of so many rows.
+  int64_t blockRows; ///< Rows that are stored, and listed, together.
+  double density;    ///< The share of the rows that is expected to be kept.
+};
+
 /// The name of the component that holds the kept elements, and of those that
 /// hold the positions of the outer and of the inner level.
 inline constexpr llvm::StringLiteral kValuesComponent = "values";

@@ -50,7 +50,35 @@ def NMSparse_WeightStorageInterface : AttrInterface<"WeightStorageInterface"> {
       Fails, with the reason and the remedy, when a weight cannot be stored in
       this form.
     }], "::llvm::LogicalResult", "verifyPackable",
-      (ins "::llvm::function_ref<::mlir::InFlightDiagnostic()>":$emitError)>
+      (ins "::llvm::function_ref<::mlir::InFlightDiagnostic()>":$emitError)>,
+    InterfaceMethod<"Its name, as in tables and options.",
+      "::llvm::StringRef", "getFormName">,
+    InterfaceMethod<[{
+      The tiles that a weight of `element` lies in; none where it lies in panels.
+    }], "::std::optional<::mlir::nm_sparse::BitmapTile>", "getStoredTile",
+      (ins "::mlir::Type":$element), "", "return ::std::nullopt;">,
+    InterfaceMethod<[{
+      How panels list the rows that they keep; none where the pattern says it.
+    }], "::std::optional<::mlir::nm_sparse::ListedPanels>", "getListedPanels",
+      (ins), "", "return ::std::nullopt;">,
+    InterfaceMethod<[{
+      The pattern, an `#nm_sparse.encoding`, that a kernel of one tile sees, of a
+      weight with `contraction` dense rows.
+    }], "::mlir::Attribute", "getTilePattern",
+      (ins "int64_t":$contraction), "", "return $_attr.getPattern();">,
+    InterfaceMethod<[{
+      The share of the elements that is expected to be kept, where the pattern
+      that a tile sees does not say it.
+    }], "::std::optional<double>", "getExpectedDensity", (ins), "",
+      "return ::std::nullopt;">,
+    InterfaceMethod<[{
+      The same form, with `percent` of its elements or rows expected to be kept,
+      unless it says that itself, or its pattern does.
+    }], "::mlir::Attribute", "withDensity", (ins "int64_t":$percent), "",
+      "return $_attr;">,
+    InterfaceMethod<[{
+      The same form of another pattern, an `#nm_sparse.encoding`.
+    }], "::mlir::Attribute", "withPattern", (ins "::mlir::Attribute":$pattern)>
   ];
 }
 

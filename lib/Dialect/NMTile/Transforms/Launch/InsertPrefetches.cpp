@@ -95,18 +95,18 @@ static double countBytes(Value buffer, int64_t tokens) {
   auto type = cast<MemRefType>(buffer.getType());
   double bytes = type.getElementTypeBitWidth() / 8.0;
   ComponentAttr component = getComponent(buffer);
-  auto ragged =
-      component
-          ? dyn_cast<RaggedAttr>(Attribute(component.getPacked().getStorage()))
-          : RaggedAttr();
-  if (ragged && type.isDynamicDim(0)) {
+  std::optional<ListedPanels> listed =
+      component ? component.getPacked().getStorage().getListedPanels()
+                : std::nullopt;
+  if (listed && type.isDynamicDim(0)) {
     auto elements =
         double(component.getPacked().getWeightType().getNumElements());
-    double rows = elements / double(ragged.getEncoding().getBlockN()) *
-                  double(ragged.getDensity()) / 100;
+    double rows = elements /
+                  double(component.getPacked().getEncoding().getBlockN()) *
+                  listed->density;
     bool isIndex = component.getComponent().role == ComponentRole::Positions;
     return bytes * double(type.getDimSize(1)) * rows /
-           double(isIndex ? ragged.getBlockRows() : 1);
+           double(isIndex ? listed->blockRows : 1);
   }
   for (int64_t extent : type.getShape())
     bytes *= double(ShapedType::isDynamic(extent) ? tokens : extent);

@@ -207,9 +207,8 @@ static FailureOr<BoxedView> createView(OpBuilder &outside, OpBuilder &inside,
            << rank << " dimensions, must be of the " << tile.getRank()
            << " of the tile";
   Type element = getElementTypeOrSelf(product.getRhs());
-  Segment segment =
-      Segment::get(product.getEncoding(),
-                   cast<BitmapAttr>(*product.getStorage()).getTile(element));
+  Segment segment = Segment::get(product.getEncoding(),
+                                 *product.getStorage()->getStoredTile(element));
   if (layout == TileLayout::SegmentLines)
     return viewValues(outside, loc, root, coordinates, tile, segment);
   OpFoldResult &row = coordinates.front();

@@ -43,7 +43,7 @@ static LogicalResult reportNoBitmaps(MatmulOp op, Type element) {
                              << " has no schedule: products of " << element
                              << " read weights that are stored as bitmaps, "
                                 "but this one is stored as ";
-  if (op.getRagged())
+  if (op.getListedPanels())
     return error << "ragged panels, because its blocks are free; legal are "
                     "free elements (block = [1, 1]), a pattern n:m, "
                  << others;

@@ -24,7 +24,7 @@ static LogicalResult checkBulkCopy(MatmulOp op) {
   ScheduleAttr schedule = getSchedule(op);
   if (!schedule.hasBulkValues())
     return success();
-  if (std::optional<BitmapTile> tile = op.getBitmapTile()) {
+  if (std::optional<BitmapTile> tile = op.getStoredTile()) {
     auto x = cast<ShapedType>(op.getX().getType());
     bool byTokens = op.isXFeatureMajor();
     int64_t inRow =
@@ -64,7 +64,7 @@ static LogicalResult checkBulkCopy(MatmulOp op) {
 static LogicalResult checkMajorOrder(MatmulOp op) {
   ScheduleAttr schedule = getSchedule(op);
   auto x = cast<ShapedType>(op.getX().getType());
-  if (schedule.isDirect() || !op.getBitmapTile() || !op.isXFeatureMajor() ||
+  if (schedule.isDirect() || !op.getStoredTile() || !op.isXFeatureMajor() ||
       x.getElementTypeBitWidth() >= 16)
     return success();
   return op.emitOpError("has a schedule with product = ")
@@ -88,7 +88,7 @@ static LogicalResult checkSegments(MatmulOp op) {
   if (op.hasBatch())
     return fail() << "a product without batches, but " << x
                   << " has them; legal is segments = false";
-  Segment segment = Segment::get(op.getEncoding(), *op.getBitmapTile());
+  Segment segment = Segment::get(op.getEncoding(), *op.getStoredTile());
   int64_t unit = Segment::kLanes * segment.rows;
   int64_t rows = x.getDimSize(1 - op.getXTokenDim());
   if (rows % unit == 0)
@@ -101,7 +101,7 @@ static LogicalResult checkSegments(MatmulOp op) {
 /// K steps are whole numbers of them, and the product knows of them.
 static LogicalResult checkStorage(MatmulOp op) {
   ScheduleAttr schedule = getSchedule(op);
-  std::optional<BitmapTile> tile = op.getBitmapTile();
+  std::optional<BitmapTile> tile = op.getStoredTile();
   bool isBitmap = schedule.getOperandTiles().isBitmap();
   if (isBitmap != tile.has_value()) {
     InFlightDiagnostic error = op.emitOpError("has a schedule with product = ")
@@ -207,7 +207,7 @@ static LogicalResult checkCluster(MatmulOp op) {
               "without segments";
   if (failed(checkClusterTiles(op)))
     return failure();
-  BitmapTile tile = *op.getBitmapTile();
+  BitmapTile tile = *op.getStoredTile();
   int64_t tiles = schedule.getTileRows() / tile.values;
   if (sharesValues && tiles % cluster != 0)
     return op.emitOpError("has a schedule with cluster = ")
@@ -249,8 +249,8 @@ static LogicalResult checkRows(MatmulOp op) {
 /// The K steps of a ragged panel are parts of what its rows are filled up to,
 /// and a tile lies inside one.
 static LogicalResult checkRagged(MatmulOp op) {
-  RaggedAttr ragged = op.getRagged();
-  if (!ragged)
+  std::optional<ListedPanels> listed = op.getListedPanels();
+  if (!listed)
     return success();
   ScheduleAttr schedule = getSchedule(op);
   auto fail = [&] {
@@ -260,11 +260,11 @@ static LogicalResult checkRagged(MatmulOp op) {
     return fail() << "that does not look rows up; legal is transfers = {x = "
                      "gather, index = rows}, got "
                   << schedule;
-  if (ragged.getRows() % schedule.getTileRows() != 0)
+  if (listed->rows % schedule.getTileRows() != 0)
     return fail() << "whose K steps of " << schedule.getTileRows()
-                  << " rows do not divide the " << ragged.getRows()
+                  << " rows do not divide the " << listed->rows
                   << " that panels are filled up to";
-  int64_t bn = ragged.getEncoding().getBlockN();
+  int64_t bn = op.getEncoding().getBlockN();
   if (bn % schedule.getTileOutputs() != 0)
     return fail() << "with tiles of " << schedule.getTileOutputs()
                   << " outputs, which do not divide the " << bn
@@ -293,7 +293,7 @@ LogicalResult nm_sparse::checkSchedule(MatmulOp op) {
       failed(checkBatch(op)))
     return failure();
   auto index = cast<RankedTensorType>(op.getIndex().getType());
-  if (!op.getRagged() && index.isDynamicDim(index.getRank() - 2))
+  if (!op.getListedPanels() && index.isDynamicDim(index.getRank() - 2))
     return op.emitOpError("needs an index with a static number of rows, got ")
            << index;
   return success();

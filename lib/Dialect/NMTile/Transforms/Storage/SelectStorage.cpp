@@ -40,16 +40,8 @@ private:
 
 /// Says what is expected of free elements, unless the product says it itself.
 void SelectStorage::setDensity(MatmulOp op) const {
-  if (RaggedAttr ragged = op.getRagged()) {
-    if (ragged.getDensity() == RaggedAttr::kDefaultDensity)
-      op.setStorageAttr(RaggedAttr::get(op.getContext(), op.getEncoding(),
-                                        ragged.getRows(), density));
-    return;
-  }
-  auto bitmap = cast<BitmapAttr>(op.getStorageAttr());
-  if (bitmap.getDensity() == BitmapAttr::kDefaultDensity)
-    op.setStorageAttr(
-        BitmapAttr::get(op.getContext(), op.getEncoding(), density));
+  op.setStorageAttr(
+      cast<WeightStorageInterface>(op.getStorageAttr().withDensity(density)));
 }
 
 void SelectStorage::runOnOperation() {

@@ -107,7 +107,7 @@ static Value getWholeIndex(MatmulOp op) {
 
 /// The tile of `component`, of a weight in tiles of its own.
 SmallVector<int64_t> Promoter::getStoredShape(Value component) {
-  int64_t values = op.getBitmapTile()->values;
+  int64_t values = op.getStoredTile()->values;
   return {schedule.getTileOutputs() / BitmapTile::kOutputs,
           schedule.getTileRows() / values,
           cast<RankedTensorType>(component.getType()).getShape().back()};
@@ -138,11 +138,11 @@ PromotedOperand Promoter::getValues() {
   PromotedOperand values{op, OperandRole::Values, op.getValues()};
   // Free elements of all batch entries lie one after the other, and so do the
   // rows of ragged panels.
-  if (!encoding.isFree() && !op.getRagged()) {
+  if (!encoding.isFree() && !op.getListedPanels()) {
     values.batchDim = packedBatchDim;
     setWhole(values);
   }
-  if (op.getBitmapTile() && !schedule.isDirect())
+  if (op.getStoredTile() && !schedule.isDirect())
     values.tile = getStoredShape(op.getValues());
   else
     values.tile = {schedule.getStepRows(), schedule.getTileOutputs()};
@@ -167,7 +167,7 @@ PromotedOperand Promoter::getActivations(Value positions) {
   int64_t rows = schedule.gathersX() ? schedule.getStepRows() * panels
                                      : schedule.getTileWindows(encoding) *
                                            encoding.getWindowRows();
-  if (std::optional<BitmapTile> stored = op.getBitmapTile())
+  if (std::optional<BitmapTile> stored = op.getStoredTile())
     rows = schedule.getTileRows() / stored->values * stored->rows *
            (schedule.gathersX() ? panels : 1);
   x.tile = {rows, schedule.getTileTokens()};
@@ -212,7 +212,7 @@ TileMatmulOp Promoter::createProduct(Value acc) {
                                  AffineMap::get(3, 0, {k, n}, b.getContext())});
   }
   // The rows of a ragged panel are those of an index.
-  bool isStored = op.getStorageAttr() && !op.getRagged();
+  bool isStored = op.getStorageAttr() && !op.getListedPanels();
   // A gather has read the patches.
   bool isGathered = schedule.gathersX();
   if (isGathered)
@@ -293,7 +293,8 @@ LogicalResult nm_sparse::promoteMatmul(RewriterBase &rewriter, MatmulOp op) {
       loop.getYieldedValues()[0] != op.getResult() ||
       !op.getResult().hasOneUse() || !getWholeIndex(op) || op.getPanels() ||
       hasRow != (op.getFirstRow() != nullptr) ||
-      (!op.getRagged() && !loop.isDefinedOutsideOfLoop(getWholeIndex(op))))
+      (!op.getListedPanels() &&
+       !loop.isDefinedOutsideOfLoop(getWholeIndex(op))))
     return op.emitOpError("must be the product of a K loop that "
                           "--nm-sparse-tile made");
   if (op.getPanelOffset() && getSchedule(op).isPanelAligned(op.getEncoding()))

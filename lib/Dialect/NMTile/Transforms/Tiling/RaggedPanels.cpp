@@ -42,7 +42,7 @@ void nm_sparse::tileRaggedRows(RewriterBase &rewriter, MatmulOp op) {
   rewriter.setInsertionPoint(op);
   Location loc = op.getLoc();
   int64_t rows = getSchedule(op).getTileRows();
-  int64_t blockRows = op.getRagged().getBlockRows();
+  int64_t blockRows = op.getListedPanels()->blockRows;
   Value zero = arith::ConstantIndexOp::create(rewriter, loc, 0);
   SmallVector<Value> batch;
   if (op.hasBatchedWeight())

@@ -193,7 +193,7 @@ static void tileValues(RewriterBase &rewriter, MatmulOp op) {
 
 /// Puts the product of a CTA tile into a loop over its K steps.
 static LogicalResult tileContraction(RewriterBase &rewriter, MatmulOp op) {
-  if (op.getRagged()) {
+  if (op.getListedPanels()) {
     tileRaggedRows(rewriter, op);
     return success();
   }
@@ -244,7 +244,7 @@ FailureOr<scf::ForallOp> nm_sparse::tileMatmul(RewriterBase &rewriter,
     if (auto product = dyn_cast<MatmulOp>(tiled))
       products.push_back(product);
   auto forall = cast<scf::ForallOp>(result->loops.front());
-  if (op.getRagged())
+  if (op.getListedPanels())
     orderRaggedPanels(rewriter, forall, op);
   rewriter.replaceOp(fusion.root,
                      result->replacements.lookup(fusion.root->getResult(0)));
