@@ -5,6 +5,7 @@
 // RUN: nm-test-run %s selected 64 | FileCheck %s --check-prefix=PASSED
 // RUN: nm-test-run %s halves 21 | FileCheck %s --check-prefix=PASSED
 // RUN: nm-test-run %s ring 100 | FileCheck %s --check-prefix=PASSED
+// RUN: nm-test-run %s padded 35 | FileCheck %s --check-prefix=PASSED
 
 // A transfer of another dialect, which the compiler knows by its interface
 // alone: values of all K steps come before the K loop, whose copies bring only
@@ -63,4 +64,18 @@ func.func @ring(%x: tensor<192x?xbf16>, %w: tensor<192x192xbf16, #v>, %init: ten
     ins(%x, %w : tensor<192x?xbf16>, tensor<192x192xbf16, #v>)
     outs(%init : tensor<?x192xbf16>) -> tensor<?x192xbf16>
   return %y : tensor<?x192xbf16>
+}
+
+// K steps of 3 rows, of which fragments read 16: a step is copied by itself.
+
+#odd = #nm_sparse.encoding<3:8, block = [1, 32]>
+#padded = #nm_tile.schedule<tile = [32, 32, 3], product = mma<warps = [2, 2]>,
+  transfers = {x = gather, values = #nm_test_transfers.whole, index = staged},
+  pipeline = async_groups<stages = 2>>
+
+func.func @padded(%x: tensor<?x180xbf16>, %w: tensor<180x149xbf16, #odd>, %init: tensor<?x149xbf16>) -> tensor<?x149xbf16> {
+  %y = linalg.matmul {nm_sparse.config = #padded}
+    ins(%x, %w : tensor<?x180xbf16>, tensor<180x149xbf16, #odd>)
+    outs(%init : tensor<?x149xbf16>) -> tensor<?x149xbf16>
+  return %y : tensor<?x149xbf16>
 }

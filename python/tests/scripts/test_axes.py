@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What scripts/check_axes.py finds in a tree of parts, and what it lets pass."""
+"""scripts/check_axes.py finds files that name a part, and lets its own folder pass."""
 
 import pathlib
 import subprocess

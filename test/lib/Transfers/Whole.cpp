@@ -54,7 +54,16 @@ TransferUse WholeAttr::getUse() const {
   return use;
 }
 
+/// Products of whole fragments read rows past a K step that is no multiple of
+/// them. These must be zero, but are those of the next step here.
+static bool hasPaddedSteps(MatmulOp op) {
+  ScheduleAttr schedule = getSchedule(op);
+  return schedule.getStepRows() != schedule.getTileRows();
+}
+
 Value WholeAttr::promoteBefore(OpBuilder &b, PromotedOperand &operand) const {
+  if (hasPaddedSteps(operand.op))
+    return {};
   Location loc = operand.getLoc();
   auto type = cast<RankedTensorType>(operand.whole.getType());
   int64_t rows =
@@ -65,10 +74,14 @@ Value WholeAttr::promoteBefore(OpBuilder &b, PromotedOperand &operand) const {
 
 Value WholeAttr::promote(OpBuilder &b, PromotedOperand &operand,
                          Value before) const {
+  Location loc = operand.getLoc();
+  if (!before)
+    return copyToTile(b, loc,
+                      dropBatch(b, loc, operand.source, operand.batchDim),
+                      operand.tile);
   OpFoldResult zero = b.getIndexAttr(0), one = b.getIndexAttr(1);
   return tensor::ExtractSliceOp::create(
-      b, operand.getLoc(), before,
-      ArrayRef<OpFoldResult>{operand.firstRow, zero},
+      b, loc, before, ArrayRef<OpFoldResult>{operand.firstRow, zero},
       ArrayRef<OpFoldResult>{b.getIndexAttr(operand.tile.front()),
                              b.getIndexAttr(operand.tile.back())},
       ArrayRef<OpFoldResult>{one, one});

@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What TransferAttrInterface answers, and what it is asked about.
+// The data that TransferAttrInterface returns, and the operand that it moves.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,7 +27,7 @@ enum class OperandRole { Activations, Values, Positions };
 /// The field of `transfers` that says how an operand comes: x, values or index.
 StringRef getRoleName(OperandRole role);
 
-/// What checks, pipelines and costs read of a transfer.
+/// The properties of a transfer that checks, pipelines and costs read.
 struct TransferUse {
   /// The product reads global memory: there is no tile.
   bool isDirect = false;
@@ -45,12 +45,12 @@ struct TransferUse {
 struct PromotedOperand {
   MatmulOp op;
   OperandRole role;
-  /// What the product reads in a K step, and the dimension of it, if any, that
-  /// is a unit batch.
+  /// The tensor that the product reads in a K step, and the dimension of it, if
+  /// any, that is a unit batch.
   Value source;
   std::optional<int64_t> batchDim = std::nullopt;
-  /// What `source` is a slice of, with the rows of all K steps; and the first
-  /// row of `source` in it. Null where that is not known.
+  /// The tensor with the rows of all K steps, of which `source` is a slice, and
+  /// the first row of `source` in it. Null where the slice is not known.
   Value whole = {};
   OpFoldResult firstRow = {};
   /// The extents of the tile of a K step.
@@ -58,10 +58,10 @@ struct PromotedOperand {
 
   /// Tokens are the first dimension of activations, and of their tile.
   bool tokensFirst = false, tileTokensFirst = false;
-  /// Of activations: what came of the positions of the K step.
+  /// Activations alone have this: the promoted positions of the K step.
   Value positions = {};
-  /// Where `source` is an image: the patches of it, and which part of their
-  /// matrix a K step reads.
+  /// An image as `source` has patches, and a K step reads this part of their
+  /// matrix.
   PatchesAttr patches = {};
   ValueRange patchSlice = {};
 

@@ -233,7 +233,7 @@ def NMTile_ScheduleAttr : NMTile_Attr<"Schedule", "schedule",
     /// All threads of the CTA, producers last.
     int64_t getBlockThreads() const;
 
-    /// What the transfers answer.
+    /// These ask the transfers.
     bool gathersX() const { return getTransfers().getX().getUse().selectsRows; }
     bool hasResidentIndex() const {
       TransferUse use = getTransfers().getIndex().getUse();

@@ -80,7 +80,7 @@ def NMTile_TransferAttrInterface : AttrInterface<"TransferAttrInterface"> {
       "::llvm::StringRef", "getTransferName">,
     InterfaceMethod<"Returns true if an operand of `role` can come so.",
       "bool", "brings", (ins "::mlir::nm_sparse::OperandRole":$role)>,
-    InterfaceMethod<"What checks, pipelines and costs read of it.",
+    InterfaceMethod<"Its properties that checks, pipelines and costs read.",
       "::mlir::nm_sparse::TransferUse", "getUse">,
     InterfaceMethod<[{
         Checks that the operand of `role` can come so beside the other

@@ -84,7 +84,7 @@ private:
   std::optional<int64_t> xBatchDim, packedBatchDim;
   /// Rows of x are tokens, and those of its tile too.
   bool tokenMajor, hasTokenRows;
-  /// What the transfers made in front of the K loop.
+  /// The tiles that transfers fill in front of the K loop.
   Value residentValues, residentIndex;
   /// The image that the kernel reads itself, when it does.
   PatchSlice patches;
@@ -113,7 +113,7 @@ SmallVector<int64_t> Promoter::getStoredShape(Value component) {
           cast<RankedTensorType>(component.getType()).getShape().back()};
 }
 
-/// What the K loop takes slices of, which are rows of it.
+/// Finds the tensor of which the K loop takes rows.
 static void setWhole(PromotedOperand &operand) {
   auto step = operand.source.getDefiningOp<tensor::ExtractSliceOp>();
   if (!step)
@@ -184,7 +184,7 @@ Value Promoter::getInnerIndexTile() {
   return copyToTile(b, loc, index, getStoredShape(index));
 }
 
-/// What the product reads of `operand` in a K step.
+/// Returns the tile, or the slice, that the product reads in a K step.
 Value Promoter::promote(PromotedOperand operand, Value before) {
   return schedule.getTransfers().get(operand.role).promote(b, operand, before);
 }
