@@ -6,6 +6,7 @@
 
 #include "Transfers/TransferAttrs.h"
 
+#include "mlir/IR/TypeUtilities.h"
 #include "nm_sparse/Dialect/NMTile/IR/NMTile.h"
 #include "nm_sparse/Dialect/NMTile/Utils/CopyToTile.h"
 

@@ -6,6 +6,7 @@
 
 #include "PatchChecks.h"
 
+#include "mlir/IR/TypeUtilities.h"
 #include "nm_sparse/Dialect/NMTile/IR/NMTile.h"
 
 using namespace mlir;

@@ -8,6 +8,7 @@
 
 #include "nm_sparse/Dialect/NMTile/IR/Schedule.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 using namespace mlir::nm_sparse;
