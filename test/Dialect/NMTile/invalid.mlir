@@ -731,3 +731,74 @@ func.func @view_inverse(%y: memref<4x3xf32>, %p: memref<3xi32>) {
   %0 = nm_tile.permuted_view inverse %y, %p dim = 1 : memref<4x3xf32>, memref<3xi32>
   return
 }
+
+// -----
+
+!map = !nvgpu.tensormap.descriptor<tensor = memref<64x32xf16, 3>, swizzle = swizzle_64b, l2promo = none, oob = zero, interleave = none>
+func.func @im2col_field(%m: memref<*xf16>, %c: index) {
+  // expected-error @below {{'nm_tile.im2col' must have 'upper', an array<i64> of two numbers, for h and w, from -128 to 127, got none}}
+  %0 = nvgpu.tma.create.descriptor %m box[%c, %c] {nm_tile.im2col = {lower = array<i64: 0, 0>, strides = array<i64: 1, 1>, up = array<i64: 0, 0>}} : memref<*xf16> -> !map
+  return
+}
+
+// -----
+
+!map = !nvgpu.tensormap.descriptor<tensor = memref<64x32xf16, 3>, swizzle = swizzle_64b, l2promo = none, oob = zero, interleave = none>
+func.func @im2col_numbers(%m: memref<*xf16>, %c: index) {
+  // expected-error @below {{must have 'lower', an array<i64> of two numbers, for h and w, from -128 to 127, got array<i64: 0>}}
+  %0 = nvgpu.tma.create.descriptor %m box[%c, %c] {nm_tile.im2col = {lower = array<i64: 0>, strides = array<i64: 1, 1>, upper = array<i64: 0, 0>}} : memref<*xf16> -> !map
+  return
+}
+
+// -----
+
+!map = !nvgpu.tensormap.descriptor<tensor = memref<64x32xf16, 3>, swizzle = swizzle_64b, l2promo = none, oob = zero, interleave = none>
+func.func @im2col_corner(%m: memref<*xf16>, %c: index) {
+  // expected-error @below {{must have 'lower', an array<i64> of two numbers, for h and w, from -128 to 127, got array<i64: 0, -129>}}
+  %0 = nvgpu.tma.create.descriptor %m box[%c, %c] {nm_tile.im2col = {lower = array<i64: 0, -129>, strides = array<i64: 1, 1>, upper = array<i64: 0, 0>}} : memref<*xf16> -> !map
+  return
+}
+
+// -----
+
+!map = !nvgpu.tensormap.descriptor<tensor = memref<64x32xf16, 3>, swizzle = swizzle_64b, l2promo = none, oob = zero, interleave = none>
+func.func @im2col_stride(%m: memref<*xf16>, %c: index) {
+  // expected-error @below {{must have 'strides', an array<i64> of two numbers, for h and w, from 1 to 8, got array<i64: 0, 1>}}
+  %0 = nvgpu.tma.create.descriptor %m box[%c, %c] {nm_tile.im2col = {lower = array<i64: 0, 0>, strides = array<i64: 0, 1>, upper = array<i64: 0, 0>}} : memref<*xf16> -> !map
+  return
+}
+
+// -----
+
+!map = !nvgpu.tensormap.descriptor<tensor = memref<64x32xf16, 3>, swizzle = swizzle_64b, l2promo = none, oob = zero, interleave = none>
+func.func @im2col_dictionary(%m: memref<*xf16>, %c: index) {
+  // expected-error @below {{'nm_tile.im2col' must be a dictionary of 'lower', 'upper' and 'strides', got unit}}
+  %0 = nvgpu.tma.create.descriptor %m box[%c, %c] {nm_tile.im2col} : memref<*xf16> -> !map
+  return
+}
+
+// -----
+
+!map = !nvgpu.tensormap.descriptor<tensor = memref<4x64x32xf16, 3>, swizzle = swizzle_64b, l2promo = none, oob = zero, interleave = none>
+func.func @im2col_box(%m: memref<*xf16>, %c: index) {
+  // expected-error @below {{with 'nm_tile.im2col' must have a box of rank 2, pixels and channels, got 'memref<4x64x32xf16, 3>'}}
+  %0 = nvgpu.tma.create.descriptor %m box[%c, %c, %c] {nm_tile.im2col = {lower = array<i64: 0, 0>, strides = array<i64: 1, 1>, upper = array<i64: 0, 0>}} : memref<*xf16> -> !map
+  return
+}
+
+// -----
+
+!map = !nvgpu.tensormap.descriptor<tensor = memref<64x32xf16, 3>, swizzle = swizzle_64b, l2promo = none, oob = zero, interleave = none>
+func.func @im2col_tensor(%t: memref<8x64x32xf16>, %c: index) {
+  %m = memref.cast %t : memref<8x64x32xf16> to memref<*xf16>
+  // expected-error @below {{with 'nm_tile.im2col' must map a tensor of rank 4, images of (h, w, channels), got 'memref<8x64x32xf16>'}}
+  %0 = nvgpu.tma.create.descriptor %m box[%c, %c] {nm_tile.im2col = {lower = array<i64: 0, 0>, strides = array<i64: 1, 1>, upper = array<i64: 0, 0>}} : memref<*xf16> -> !map
+  return
+}
+
+// -----
+
+func.func @im2col_elsewhere() {
+  // expected-error @below {{'nm_tile.im2col' belongs to an nvgpu.tma.create.descriptor}}
+  return {nm_tile.im2col = {lower = array<i64: 0, 0>, strides = array<i64: 1, 1>, upper = array<i64: 0, 0>}}
+}

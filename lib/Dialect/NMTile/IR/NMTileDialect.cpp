@@ -11,6 +11,7 @@
 #include "mlir/Transforms/InliningUtils.h"
 #include "nm_sparse/Dialect/NMSparse/IR/BytecodeVersion.h"
 #include "nm_sparse/Dialect/NMTile/IR/NMTile.h"
+#include "nm_sparse/GPU/Support/Im2col.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -67,6 +68,14 @@ Attribute NMTileDialect::parseAttribute(DialectAsmParser &parser, Type) const {
 void NMTileDialect::printAttribute(Attribute attribute,
                                    DialectAsmPrinter &printer) const {
   (void)printBare(printer, attribute);
+}
+
+LogicalResult
+NMTileDialect::verifyOperationAttribute(Operation *op,
+                                        NamedAttribute attribute) {
+  if (attribute.getName() == kIm2colAttrName)
+    return verifyIm2col(op, attribute.getValue());
+  return success();
 }
 
 ParseResult nm_sparse::parsePart(AsmParser &parser, Attribute &part) {

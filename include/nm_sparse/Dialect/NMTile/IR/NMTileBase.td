@@ -32,12 +32,19 @@ def NMTile_Dialect : Dialect {
     (`warp_specialize`), and the ring of slots through which tiles go from one to
     the other (`ring` and what begins with `ring_`). Passes find it by these
     operations and their operands, until `--nm-sparse-lower-roles` makes mbarriers
-    and `scf` of it. No discardable attribute means anything here.
+    and `scf` of it. No discardable attribute of them means anything.
+
+    `nm_tile.im2col`, on an `nvgpu.tma.create.descriptor`, makes a tensor map in
+    mode im2col of it, whose box is pixels and channels of images of
+    `(h, w, channels)`: `{lower = array<i64: 0, 0>, upper = array<i64: -2, -2>,
+    strides = array<i64: 1, 1>}` goes over the places of a 3x3 window without
+    padding. Each array is for `(h, w)`.
 
     The operations come from `nm_sparse.matmul` and leave as one thread's code in
     `nvgpu`, `nvvm`, `vector`, `memref` and `arith`.
   }];
   let useDefaultTypePrinterParser = 1;
+  let hasOperationAttrVerify = 1;
   let extraClassDeclaration = [{
     /// Adds attributes that another library defines, such as a product. They
     /// print and parse as `#nm_tile.<mnemonic>`.
