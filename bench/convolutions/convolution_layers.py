@@ -12,14 +12,16 @@ sys.path[:0] = [str(ROOT / "test" / "Pipelines" / "Inputs"), str(ROOT / "python"
 from cases import fields_of  # noqa: E402
 from convolutions_text import Convolution  # noqa: E402
 
-# (n, m, rows of a block), by density; names of blocks of 16 channels end in "b".
+# (n, m, rows and outputs of a block), by density; names of blocks of 16 channels end
+# in "b", and "2:4" is that of single elements.
 PATTERNS = {
-    "75": (8, 32, 1),
-    "90": (4, 40, 1),
-    "75b": (2, 8, 16),
-    "88b": (1, 8, 16),
+    "75": (8, 32, 1, 64),
+    "90": (4, 40, 1, 64),
+    "75b": (2, 8, 16, 64),
+    "88b": (1, 8, 16, 64),
+    "2:4": (2, 4, 1, 1),
 }
-ENCODINGS = {d: f"{n}:{m}, block = [{k}, 64]" for d, (n, m, k) in PATTERNS.items()}
+ENCODINGS = {d: f"{p[0]}:{p[1]}, block = {list(p[2:])}" for d, p in PATTERNS.items()}
 LAYOUTS = {"chwb": "chwb", "nhwc": "nhwc_hwcf", "nchw": "nchw_fchw"}
 
 
@@ -39,13 +41,14 @@ def resnet():
     return layers
 
 
-def drawn(count, seed):
+def drawn(count, seed, multiple=1):
+    """Layers whose channels and outputs are multiples of so many."""
     rng = random.Random(seed)
     for _ in range(count):
         yield (
-            rng.randrange(32, 1024),
+            rng.randrange(32, 1024) // multiple * multiple or multiple,
             rng.randrange(7, 60),
-            rng.randrange(32, 1024),
+            rng.randrange(32, 1024) // multiple * multiple or multiple,
             rng.choice((1, 3, 3, 5)),
             rng.choice((1, 1, 2)),
         )

@@ -11,10 +11,10 @@ f16, images of which the batch is the last dimension, with panels of 64 outputs 
 and 90 %: with the schedule of the model, and with the N best ones of each family of
 kernels. With --layout, images and results are those of a program in that layout, and
 all kernels of a function count, transpositions too; --densities 75b,88b has blocks of
-16 channels. `measure`, which needs PyTorch and neither a build nor LLVM, compares each
-with a float32 convolution of the same pruned weight, and a part with float64, then
-times all in turns with cuDNN, whose images are NHWC and NCHW, in CUDA graphs, with
-operands of all calls together larger than L2.
+16 channels, 2:4 single elements. `measure`, which needs PyTorch and neither a build nor
+LLVM, compares each with a float32 convolution of the same pruned weight, and a part
+with float64, then times all in turns with cuDNN, whose images are NHWC and NCHW, in
+CUDA graphs, with operands of all calls together larger than L2.
 """
 
 import argparse
@@ -29,7 +29,15 @@ from concurrent.futures import ThreadPoolExecutor
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 import cusparselt
-from convolution_layers import ENCODINGS, PATTERNS, convolution, drawn, rank, resnet
+from convolution_layers import (
+    ENCODINGS,
+    PATTERNS,
+    ROOT,
+    convolution,
+    drawn,
+    rank,
+    resnet,
+)
 from driver import Driver
 from kernel_images import compile_image, load_kernels
 
@@ -40,7 +48,7 @@ WANTED_BYTES, MOST_SETS, REPLAY_US = 160 << 20, 16, 300
 
 def compile_all(folder, given, number, layer, batch, density):
     tool, count, epilogues = given.tool, given.candidates, given.epilogues
-    path = folder / f"{batch}-{number:02d}-{density}.json"
+    path = folder / f"{batch}-{number:02d}-{density.replace(':', '_')}.json"
     if path.exists():
         return
 
@@ -51,7 +59,8 @@ def compile_all(folder, given, number, layer, batch, density):
     source = path.with_suffix(".mlir")
     source.write_text(text(make_text()))
     ranked = rank(tool, source, max(1, count))
-    if given.layout != "chwb":  # which schedule there is depends on the layout
+    # Which schedule there is depends on the layout, but for single elements.
+    if given.layout != "chwb" and density != "2:4":
         ranked = [(ranked[0][0], "")]
     wanted = [(*entry, "cast") for entry in (ranked if count else ranked[:1])]
     wanted += [(*ranked[0], epilogue) for epilogue in epilogues]
@@ -77,11 +86,15 @@ def compile_all(folder, given, number, layer, batch, density):
 
 def make(arguments):
     arguments.folder.mkdir(parents=True, exist_ok=True)
-    layers = resnet() + list(drawn(arguments.drawn, seed=arguments.seed))
+    layers = list(enumerate(resnet()))
+    if arguments.spatial:  # kernels of one pixel are linear layers
+        layers = [entry for entry in layers if entry[1][3] > 1]
+    more = drawn(arguments.drawn, arguments.seed, arguments.multiple)
+    layers += enumerate(more, len(resnet()))
     jobs = [
         (number, layer, batch, density)
         for batch in arguments.batch
-        for number, layer in enumerate(layers)
+        for number, layer in layers
         for density in arguments.densities
     ]
     with ThreadPoolExecutor(arguments.jobs) as pool:
@@ -95,26 +108,36 @@ def make(arguments):
 class Layer:
     """Operands of one layer: several images, and the pruned weight both ways."""
 
-    def __init__(self, torch, conv, density, seed):
+    def __init__(self, torch, conv, density, components, seed):
         import numpy
 
-        import nm_sparse
+        sys.path.append(str(ROOT / "python/tests/support"))
+        from bitmap_oracle import pack_bitmap
+
+        from nm_sparse import Encoding
+        from nm_sparse.reference import encode, prune
 
         self.torch, self.conv = torch, conv
         torch.manual_seed(seed)
         self.image_order, weight_order, self.result_order = LAYOUTS[conv.layout]
         dim = 1 if weight_order.startswith("f") else 0
-        kept, window, block = PATTERNS[density]
-        encoding = nm_sparse.Encoding(kept, window, (block, 64), dim)
+        kept, window, *block = PATTERNS[density]
+        encoding = Encoding(kept, window, tuple(block), dim)
         sizes = conv.sizes() | {"h": conv.height, "w": conv.width}
         rows = conv.channels * conv.kernel[0] * conv.kernel[1]
         generator = numpy.random.default_rng(seed)
         scale = 1 / math.sqrt(rows * kept / window)
         shape = (conv.outputs, rows) if dim == 1 else (rows, conv.outputs)
         weight = generator.standard_normal(shape, numpy.float32)
-        weight = nm_sparse.prune((weight * scale).astype(numpy.float16), encoding)
-        packed = nm_sparse.encode(weight, encoding).components
-        self.packed = [torch.from_numpy(part).cuda() for part in packed.values()]
+        weight = prune((weight * scale).astype(numpy.float16), encoding)
+        packed = encode(weight, encoding).components
+        if "bits" in components:
+            outputs = weight.shape[1 - dim]
+            packed = dict(
+                zip(components, pack_bitmap(encoding, **packed, k=rows, n=outputs))
+            )
+            packed["bits"] = packed["bits"].view(numpy.int32)
+        self.packed = [torch.from_numpy(packed[name]).cuda() for name in components]
         weight = torch.from_numpy(weight).cuda()
         weight = weight.reshape([sizes[letter] for letter in weight_order])
         self.weight = weight.permute(
@@ -203,7 +226,9 @@ def measure_layer(torch, driver, folder, about, budget_ms):
     from pairs import Program
 
     conv = Convolution(**about["layer"])
-    layer = Layer(torch, conv, about["density"], seed=1)
+    arguments = about["kernels"][0]["function"]["arguments"]
+    components = [one["component"] for one in arguments if one.get("component")]
+    layer = Layer(torch, conv, about["density"], components, seed=1)
     works, modules, errors = {}, [], {}
     for number, kernel in enumerate(about["kernels"]):
         function = kernel["function"]
@@ -351,7 +376,11 @@ def main():
         default=[],
         help="also with bias and ReLU (relu), or these and a residual (residual)",
     )
+    command.add_argument(
+        "--spatial", action="store_true", help="kernels of 3 x 3 and 7 x 7"
+    )
     command.add_argument("--drawn", type=int, default=0)
+    command.add_argument("--multiple", type=int, default=1, help="of drawn channels")
     command.add_argument("--seed", type=int, default=1)
     command.add_argument("--jobs", type=int, default=2)
     command.add_argument("--tool", default="nm-compile")

@@ -31,7 +31,7 @@ bool nm_sparse::hasTokenRows(const MatmulProblem &problem,
 bool MatmulProblem::readsInPlace(ScheduleAttr schedule) const {
   // Threads transpose no patches.
   return !patchShare || schedule.getOperandTiles().isInCode() ||
-         (schedule.gathersX() &&
+         (schedule.getTransfers().getX().readsPatches(patches, image) &&
           (xFeatureMajor || hasTokenRows(*this, schedule)));
 }
 

@@ -131,6 +131,8 @@ MatmulProblem MatmulProblem::get(MatmulOp op, int64_t dynamicTokens) {
   if (auto patches = op.getX().getDefiningOp<PatchesOp>()) {
     problem.patchShare = getPatchShare(patches);
     problem.guardedRows = getGuardedShare(patches);
+    problem.patches = patches.getPatches();
+    problem.image = cast<ShapedType>(patches.getImage().getType());
   }
   return problem;
 }

@@ -30,9 +30,9 @@ static int64_t getBitmapSharedBytes(const MatmulProblem &problem,
   } else if (!problem.xFeatureMajor) {
     std::swap(rows, columns);
   }
-  // The tensor memory accelerator copies whole lines.
+  // Boxes are whole lines.
   int64_t x =
-      rows * (schedule.isBulk()
+      rows * (schedule.hasBulkBits()
                   ? int64_t(llvm::alignTo(columns, kSwizzledLineBytes /
                                                        problem.elementBytes))
                   : getPaddedColumns(element, columns, /*isTransposed=*/false));

@@ -71,11 +71,15 @@ LogicalResult
 nm_sparse::verifyWarpgroupTransfers(EmitErrorFn emitError, StringRef owner,
                                     const TransfersAttr &transfers,
                                     int64_t producers) {
-  if (!transfers.areBulk())
+  TransferUse x = transfers.getX().getUse();
+  bool hasX = x.isBulk || (!x.isDirect && !x.selectsRows && !x.isResident);
+  if (!hasX || !transfers.getValues().getUse().isBulk ||
+      !transfers.getIndex().getUse().isBulk)
     return emitError()
            << owner
-           << " has its operands from the tensor memory accelerator: legal is "
-              "transfers = {x = bulk, values = bulk, index = bulk}";
+           << " has its weight from the tensor memory accelerator: legal is "
+              "transfers = {x = bulk, values = bulk, index = bulk}, or x = "
+              "copy";
   return verifyWarpgroupProducers(emitError, owner, producers);
 }
 

@@ -48,6 +48,8 @@ struct MatmulProblem {
   /// tokens.
   std::optional<double> patchShare = {};
   double guardedRows = 0;
+  PatchesAttr patches = {}; ///< These patches, and the type of the image.
+  ShapedType image = {};
   const ElementFormat *format = nullptr; ///< Format of x and values.
   /// The number of tokens is dynamic.
   bool hasAnyTokens = false;
@@ -71,9 +73,9 @@ struct MatmulProblem {
     return (xFeatureMajor ? tokens : getDenseRows()) == 1;
   }
 
-  /// Kernels with this schedule read x where it is: they gather it, or know the
-  /// place of each row, or it is no patches of an image, which are computed for
-  /// others.
+  /// Kernels with this schedule read x where it is: their transfers do, or they
+  /// know the place of each row, or it is no patches of an image, which are
+  /// computed for others.
   bool readsInPlace(ScheduleAttr schedule) const;
 
   /// Gathered rows of x are copied 16 bytes at a time, be they rows of tokens

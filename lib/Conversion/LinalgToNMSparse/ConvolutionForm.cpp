@@ -35,6 +35,20 @@ static bool gathersSectors(const Convolution &convolution) {
          image.getShape().back() * bits / 8 % kChunkBytes == 0;
 }
 
+/// Returns true if kernels copy all rows, since each element of the weight is
+/// kept or not, from an image whose channels are neighbours, 16 bytes and more
+/// at a time.
+static bool copiesChannels(const Convolution &convolution) {
+  constexpr int64_t kChunkBytes = 16;
+  auto image = cast<RankedTensorType>(convolution.getImage().getType());
+  EncodingAttr encoding = getEncoding(convolution.getWeight().getType());
+  unsigned bits = image.getElementTypeBitWidth();
+  return convolution.imageOrder == "bhwc" &&
+         convolution.resultOrder == "bpqf" && convolution.rows.back() == 'c' &&
+         (bits == 8 || bits == 16) && encoding.isTwoOfFour() &&
+         image.getShape().back() * bits / 8 % kChunkBytes == 0;
+}
+
 /// Returns true if the matrix of the convolution, or that of each image, is the
 /// image, and that of the result the result.
 static bool isImageProduct(const Convolution &convolution) {
@@ -94,10 +108,12 @@ void nm_sparse::chooseForms(Operation *root,
   using Form = Convolution::Form;
   Neighbours neighbours(root);
   for (Convolution &convolution : convolutions) {
-    convolution.form = isImageProduct(convolution)            ? Form::Image
-                       : gathersSectors(convolution)          ? Form::TokenMajor
-                       : keepsBatches && isBatch(convolution) ? Form::Batched
-                                                              : Form::BatchLast;
+    convolution.form =
+        isImageProduct(convolution) ? Form::Image
+        : gathersSectors(convolution) || copiesChannels(convolution)
+            ? Form::TokenMajor
+        : keepsBatches && isBatch(convolution) ? Form::Batched
+                                               : Form::BatchLast;
     if (convolution.form == Form::Image)
       neighbours.join(convolution.getImage(), convolution.getResult());
   }

@@ -119,10 +119,10 @@ OperandTiles WgmmaSpAttr::getOperandTiles() const {
 
 /// One thread of the producers starts copies, and none holds any data; or all
 /// gather lines, whose places are constants apart, and each of them has many
-/// copies to start.
-RingUse WgmmaSpAttr::getRingUse(const ScheduleAttr &) const {
+/// copies to start. Those of an image have a place for each token.
+RingUse WgmmaSpAttr::getRingUse(const ScheduleAttr &schedule) const {
   RingUse use;
-  use.leanProducers = true;
+  use.leanProducers = schedule.isBulk() || schedule.gathersX();
   use.producerTurns = true;
   return use;
 }

@@ -27,6 +27,9 @@ static constexpr int64_t kEnoughStages = 4, kLeastStages = 2;
 /// feature-major activations has.
 static constexpr int64_t kFourLinesOutputs = 128, kEightLinesOutputs = 64,
                          kEightLinesTokens = 16;
+/// Pieces of activations that a thread copies in a K step at most, and bytes of
+/// one.
+static constexpr int64_t kMostPieces = 16, kPieceBytes = 16;
 /// Registers of a thread beside its accumulators, with which no K loop spills.
 static constexpr int64_t kWorkingRegisters = 40;
 
@@ -39,16 +42,20 @@ struct Shape {
 
 class Proposer {
 public:
-  Proposer(ScheduleEnumerator &to)
+  Proposer(ScheduleEnumerator &to, StringRef x, StringRef index)
       : to(to), problem(to.problem),
-        transfers(to.encoding.hasInnerLevel()
-                      ? TransfersAttr::getNamed(to.encoding.getContext(),
-                                                "gather", "bulk", "resident")
-                      : TransfersAttr::getNamed(to.encoding.getContext(),
-                                                "bulk", "bulk", "bulk")) {}
+        transfers(TransfersAttr::getNamed(to.encoding.getContext(), x, "bulk",
+                                          index)) {}
 
   /// Returns true if the build has the transfers.
   bool hasTransfers() const { return transfers != nullptr; }
+  bool isBulk() const { return transfers.areBulk(); }
+  /// Returns true if they read the image that the activations are patches of,
+  /// or there is none.
+  bool readsInPlace() const {
+    return !problem.patches ||
+           transfers.getX().readsPatches(problem.patches, problem.image);
+  }
 
   /// As many stages as fit, or as fit beside those of other CTAs, or fewer,
   /// each number of CTAs that share a tile, and persistent ones.
@@ -110,6 +117,8 @@ int64_t Proposer::getRegisters(Shape shape) const {
 /// more.)
 bool Proposer::canPair(Shape shape) const {
   constexpr int64_t cluster = 2;
+  if (!isBulk() && !to.encoding.hasInnerLevel())
+    return false;
   if (to.encoding.hasInnerLevel())
     return !problem.hasAnyTokens &&
            llvm::divideCeil(problem.tokens, shape.tokens) % cluster == 0 &&
@@ -131,6 +140,11 @@ void Proposer::add(Shape shape) {
       shape.tokens * shape.outputs / (shape.warpgroups * 128);
   if (accumulators > kMostAccumulators ||
       accumulators + kWorkingRegisters > getRegisters(shape))
+    return;
+  // More pieces are copied in a loop that finds the place of each anew.
+  if (!isBulk() && !to.encoding.hasInnerLevel() &&
+      shape.tokens * shape.stepRows * problem.elementBytes >
+          kMostPieces * kPieceBytes * kProducers * 32)
     return;
   auto flat = FlatGridAttr::get(context, 1);
   auto withStages = [&](int64_t count) { return make(shape, count, flat); };
@@ -174,7 +188,7 @@ static void proposeGathers(ScheduleEnumerator &to) {
   if (!to.problem.xFeatureMajor || to.problem.elementBytes != 2 ||
       to.encoding.getBlockN() % kWarpgroupOutputs != 0)
     return;
-  Proposer proposer(to);
+  Proposer proposer(to, "gather", "resident");
   if (!proposer.hasTransfers())
     return;
   int64_t panel = to.encoding.getBlockN();
@@ -193,23 +207,10 @@ static void proposeGathers(ScheduleEnumerator &to) {
   }
 }
 
-void nm_sparse::proposeWgmmaSp(ScheduleEnumerator &to) {
+/// Tiles of all shapes, whose activations are copied as they are.
+static void proposeCopies(const ScheduleEnumerator &to, Proposer &proposer) {
   const MatmulProblem &problem = to.problem;
-  EncodingAttr encoding = to.encoding;
-  if (!problem.bitmap || !encoding.getInnermost().isTwoOfFour() ||
-      !problem.format || !problem.format->sparseWgmma || to.chip.wgmma == 0)
-    return;
-  if (encoding.hasInnerLevel())
-    return proposeGathers(to);
-  if (problem.hasRowsOfOne())
-    return;
-  // Only elements of 16 bits are transposed on their way.
   int64_t line = kSwizzledLineBytes / problem.elementBytes;
-  if (problem.xFeatureMajor && problem.elementBytes == 1)
-    return;
-  Proposer proposer(to);
-  if (!proposer.hasTransfers())
-    return;
   for (int64_t tokens : getTileTokens(problem.tokens)) {
     if (tokens >= 2 * std::max<int64_t>(problem.tokens, 8))
       break;
@@ -237,4 +238,25 @@ void nm_sparse::proposeWgmmaSp(ScheduleEnumerator &to) {
         proposer.add({tokens, outputs, warpgroups, 8 * line});
     }
   }
+}
+
+void nm_sparse::proposeWgmmaSp(ScheduleEnumerator &to) {
+  const MatmulProblem &problem = to.problem;
+  EncodingAttr encoding = to.encoding;
+  if (!problem.bitmap || !encoding.getInnermost().isTwoOfFour() ||
+      !problem.format || !problem.format->sparseWgmma || to.chip.wgmma == 0)
+    return;
+  if (encoding.hasInnerLevel())
+    return proposeGathers(to);
+  // Only elements of 16 bits are transposed on their way.
+  if (problem.hasRowsOfOne() ||
+      (problem.xFeatureMajor && problem.elementBytes == 1))
+    return;
+  Proposer bulk(to, "bulk", "bulk"), copies(to, "copy", "bulk");
+  if (bulk.hasTransfers())
+    proposeCopies(to, bulk);
+  // Threads copy patches of images that the accelerator does not read.
+  if (copies.hasTransfers() && problem.patches && !bulk.readsInPlace() &&
+      copies.readsInPlace())
+    proposeCopies(to, copies);
 }

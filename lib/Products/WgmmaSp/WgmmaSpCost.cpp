@@ -14,6 +14,8 @@
 #include "nm_sparse/Products/WarpgroupTile.h"
 #include "llvm/Support/MathExtras.h"
 
+#include <numeric>
+
 using namespace mlir;
 using namespace mlir::nm_sparse;
 
@@ -33,6 +35,13 @@ static constexpr int64_t kPortSMs = 2;
 /// Registers of a thread beside the accumulators of its warpgroup, where it is
 /// the only one.
 static constexpr int64_t kLoneRegisters = 38;
+/// Clocks of a CTA whose threads copy activations as they are: for a K step,
+/// and for each piece of them, of so many bytes at most; beside four warpgroups
+/// that multiply they take longer. An H100 took 1.0 to 1.3 times as many for 12
+/// convolutions drawn at random (bench/results/h100-convolutions-2to4.json).
+static constexpr double kCopyStepClocks = 300, kPieceClocks = 0.72,
+                        kFourWarpgroups = 1.12;
+static constexpr int64_t kMostPieceBytes = 16;
 /// Tokens whose activations lie side by side in shared memory where they are
 /// feature-major; and in memory, where rows are aligned to 16 bytes.
 static constexpr int64_t kLineTokens = 64, kRowTokens = 8;
@@ -102,6 +111,23 @@ Work::Work(const MatmulProblem &problem, ScheduleAttr schedule,
       double(schedule.getTileOutputs() * stepTiles) * getLaneBytes(problem);
 }
 
+/// Clocks in which the threads of a CTA copy the activations of a K step.
+static double getCopyClocks(const MatmulProblem &problem, ScheduleAttr schedule,
+                            double rows) {
+  if (schedule.isBulk() || schedule.gathersX())
+    return 0;
+  // Neighbours in the image are its last dimension.
+  int64_t run = problem.patches ? problem.image.getShape().back() : 0;
+  int64_t bytes = kMostPieceBytes;
+  if (run > 0)
+    bytes = std::gcd(bytes, run * problem.elementBytes);
+  double pieces = rows * double(schedule.getTileTokens()) *
+                  double(problem.elementBytes) / double(bytes);
+  bool isCrowded = schedule.getProduct().getNumWarps() >= 4 * kWarpgroupWarps;
+  return (kCopyStepClocks + kPieceClocks * pieces) *
+         (isCrowded ? kFourWarpgroups : 1);
+}
+
 /// Seconds of one K step of the CTAs of an SM.
 static double predictStep(const MatmulProblem &problem, ScheduleAttr schedule,
                           const Chip &chip, const Work &work) {
@@ -155,8 +181,10 @@ static double predictStep(const MatmulProblem &problem, ScheduleAttr schedule,
   double l2 = work.running *
               (bytes / costs.l2Share + weight / costs.weightL2Share) /
               chip.l2Bytes;
-  return combineOverlapping({product * work.perSM, chain, l2, flight, outside},
-                            costs.stepNorm);
+  double copies = getCopyClocks(problem, schedule, rows) / kClock * work.perSM;
+  return combineOverlapping(
+      {product * work.perSM, chain, l2, flight, outside, copies},
+      costs.stepNorm);
 }
 
 /// Seconds to read `bytes` from device memory. Where all ports have as many
@@ -217,9 +245,11 @@ static CombinedTime predictSparse(const MatmulProblem &problem,
       double(problem.batch * tiles * BitmapTile::kOutputs) *
       double(llvm::divideCeil(problem.outputs, BitmapTile::kOutputs)) *
       getLaneBytes(problem);
+  double share =
+      problem.readsInPlace(schedule) ? problem.patchShare.value_or(1) : 1;
   double rest = double(problem.batch * problem.tokens) *
                 (double(problem.outputs) * written +
-                 double(problem.getDenseRows() * problem.elementBytes));
+                 share * double(problem.getDenseRows() * problem.elementBytes));
   double memory = predictMemory(weight + rest, schedule, chip, work);
   return {costs.launch + combineOverlapping({onChip, memory}, costs.norm),
           memory > onChip ? Bound::DRAM : Bound::Product};

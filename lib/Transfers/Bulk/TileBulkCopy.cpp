@@ -116,7 +116,49 @@ private:
     }
   }
 
+  /// Where a box of patches begins: the pixel of the first token where the
+  /// kernel has its first place, and the distance to the place of the row.
+  struct PatchBox {
+    SmallVector<Value> coordinates, offsets;
+  };
+  PatchBox findPatchBox(Value token, Value row) {
+    PatchesAttr patches = *op.getPatches();
+    ArrayRef<int64_t> image = *op.getImage();
+    int64_t height = patches.getOutputSize(image[0], /*axis=*/0),
+            width = patches.getOutputSize(image[1], /*axis=*/1);
+    Value entry = math.div(token, height * width);
+    Value place[] = {math.rem(math.div(token, width), height),
+                     math.rem(token, width)};
+    for (unsigned axis : {0, 1})
+      place[axis] = math.sub(math.mul(place[axis], patches.getStrides()[axis]),
+                             patches.getLow()[axis]);
+    SmallVector<int64_t> extents = patches.getRowExtents(image[2]);
+    // Rows behind the last one are channels behind the last one.
+    Value isRow = math.isLess(row, math.constant(llvm::product_of(extents)));
+    Value channel =
+        math.select(isRow, math.rem(row, image[2]), math.constant(image[2]));
+    Value number = math.div(row, image[2]);
+    Value slow = math.div(number, extents[1]),
+          fast = math.rem(number, extents[1]);
+    if (patches.getRows().front() == 's')
+      std::swap(slow, fast);
+    slow = math.mul(slow, patches.getDilations()[0]);
+    fast = math.mul(fast, patches.getDilations()[1]);
+    return {{entry, place[0], place[1], channel},
+            {math.select(isRow, slow, math.constant(0)),
+             math.select(isRow, fast, math.constant(0))}};
+  }
+
   void emitBox(Value from, Value address, ArrayRef<Value> coordinates) {
+    SmallVector<Value> offsets;
+    PatchBox patch;
+    if (op.getPatches()) {
+      patch = findPatchBox(coordinates[0], coordinates[1]);
+      coordinates = patch.coordinates;
+      for (Value offset : llvm::reverse(patch.offsets))
+        offsets.push_back(
+            arith::IndexCastUIOp::create(b, loc, b.getI16Type(), offset));
+    }
     // The CTA's own shared memory has the same addresses in its cluster's.
     auto cluster = LLVM::LLVMPointerType::get(
         b.getContext(),
@@ -128,8 +170,9 @@ private:
     std::reverse(words.begin(), words.end());
     NVVM::CpAsyncBulkTensorGlobalToSharedClusterOp::create(
         b, loc, LLVM::IntToPtrOp::create(b, loc, cluster, word), from, words,
-        op.getMbarrier(), /*im2colOffsets=*/ValueRange(), mask,
-        /*l2CacheHint=*/Value(), NVVM::TMALoadMode::TILE, /*isCTAOnly=*/false,
+        op.getMbarrier(), offsets, mask, /*l2CacheHint=*/Value(),
+        offsets.empty() ? NVVM::TMALoadMode::TILE : NVVM::TMALoadMode::IM2COL,
+        /*isCTAOnly=*/false,
         /*group=*/NVVM::CTAGroupKindAttr(), /*predicate=*/Value());
   }
 

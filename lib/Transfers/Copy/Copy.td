@@ -12,12 +12,13 @@ include "nm_sparse/Dialect/NMTile/IR/ScheduleInterfaces.td"
 
 def NMTile_CopyAttr : NMTile_Attr<"Copy", "copy",
     [DeclareAttrInterfaceMethods<NMTile_TransferAttrInterface,
-        ["getTransferName", "brings", "getUse", "promote",
-         "populatePatterns"]>]> {
+        ["getTransferName", "brings", "getUse", "readsPatches",
+         "promote", "populatePatterns"]>]> {
   let summary = "copied by threads, a K step at a time";
   let description = [{
     `x`: whole windows, from which the product selects rows. `values`: the kept
-    rows. By `async_copy`, which transposes what lies the other way.
+    rows. By `async_copy`, which transposes what lies the other way. For a
+    convolution `x` comes from the image itself.
   }];
 }
 

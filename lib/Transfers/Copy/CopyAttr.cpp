@@ -23,11 +23,16 @@ bool CopyAttr::brings(OperandRole role) const {
 
 TransferUse CopyAttr::getUse() const { return {}; }
 
+bool CopyAttr::readsPatches(PatchesAttr patches, ShapedType) const {
+  return !patches.isBatched();
+}
+
 Value CopyAttr::promote(OpBuilder &b, PromotedOperand &operand, Value) const {
   Location loc = operand.getLoc();
   Value source = dropBatch(b, loc, operand.source, operand.batchDim);
   return copyToTile(b, loc, source, operand.tile,
-                    operand.tokensFirst != operand.tileTokensFirst);
+                    operand.tokensFirst != operand.tileTokensFirst,
+                    operand.patches, operand.patchSlice);
 }
 
 //===----------------------------------------------------------------------===//

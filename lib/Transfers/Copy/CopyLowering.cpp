@@ -8,6 +8,7 @@
 #include "Transfers/TransferAttrs.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 
 using namespace mlir;
 using namespace mlir::nm_sparse;
@@ -17,6 +18,23 @@ using namespace mlir::nm_sparse;
 /// while they multiply, and take 2 % longer with 16 than with 8.
 static int64_t getTableBatch(ScheduleAttr schedule) {
   return schedule.isPersistent() ? 8 : 16;
+}
+
+/// The slice of a matrix of patches: its extents that fill the destination need
+/// no test.
+static void emitPatches(OpBuilder &b, AsyncCopyOp op, TileCopy &copy) {
+  auto tile = cast<MemRefType>(op.getDst().getType());
+  PatchesAttr patches = *op.getPatches();
+  ValueRange slice = op.getSlice();
+  bool tokensFirst = patches.isTokenMajor();
+  copy.takePatches(PatchSource(b, op.getLoc(), patches, op.getSrc(),
+                               /*firstRow=*/slice[tokensFirst ? 1 : 0],
+                               /*firstToken=*/slice[tokensFirst ? 0 : 1]));
+  auto getDim = [&](int64_t dim) {
+    bool isWhole = getConstantIntValue(slice[2 + dim]) == tile.getDimSize(dim);
+    return PlainDim(isWhole ? Value() : slice[2 + dim]);
+  };
+  copy.emit(getDim(0), getDim(1), slice[3]);
 }
 
 namespace {
@@ -35,6 +53,11 @@ struct AsyncCopyLowering : CopyPattern<AsyncCopyOp> {
                   op.isTransposed(), op.getThreads());
     if (dstType.getRank() == 3) {
       copy.emitStored(StoredDim(rewriter, op));
+      rewriter.eraseOp(op);
+      return success();
+    }
+    if (op.getPatches()) {
+      emitPatches(rewriter, op, copy);
       rewriter.eraseOp(op);
       return success();
     }

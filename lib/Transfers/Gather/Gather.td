@@ -12,8 +12,8 @@ include "nm_sparse/Dialect/NMTile/IR/ScheduleInterfaces.td"
 
 def NMTile_GatherAttr : NMTile_Attr<"Gather", "gather",
     [DeclareAttrInterfaceMethods<NMTile_TransferAttrInterface,
-        ["getTransferName", "brings", "getUse", "promote",
-         "populatePatterns"]>]> {
+        ["getTransferName", "brings", "getUse", "readsPatches",
+         "promote", "populatePatterns"]>]> {
   let summary = "only the activations that the index names";
   let description = [{
     `x`: the tile holds, for each panel, the rows that its kept ones multiply, by

@@ -25,6 +25,10 @@ TransferUse GatherAttr::getUse() const {
   return use;
 }
 
+bool GatherAttr::readsPatches(PatchesAttr patches, ShapedType) const {
+  return !patches.isBatched();
+}
+
 /// Each entry of the row table is a row of the activations.
 static bool hasAllRows(MatmulOp op) {
   ScheduleAttr schedule = getSchedule(op);

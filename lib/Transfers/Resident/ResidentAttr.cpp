@@ -101,7 +101,8 @@ Value RowsAttr::promoteBefore(OpBuilder &b, PromotedOperand &operand) const {
   Value index = dropBatch(b, loc, operand.whole, operand.batchDim);
   return AsyncCopyOp::create(b, loc, tile.getType(), index, tile,
                              /*indexing_maps=*/ArrayAttr(), encoding,
-                             /*threads=*/DenseI64ArrayAttr())
+                             /*threads=*/DenseI64ArrayAttr(),
+                             /*patches=*/PatchesAttr(), /*slice=*/ValueRange())
       .getResult();
 }
 

@@ -84,3 +84,29 @@ func.func @beside(%x: tensor<2x5x5x16xf32>, %v: tensor<1x1x16x16xf32, #w>, %w: t
       outs(%j : tensor<2x3x3x16xf32>) -> tensor<2x3x3x16xf32>
   return %z : tensor<2x3x3x16xf32>
 }
+
+// -----
+
+// Kernels of 2:4 copy all channels, from the image as it lies where pieces of 16 bytes are
+// some of them.
+
+// CHECK-LABEL: func @two_of_four
+// CHECK-SAME: %[[X:[^:]*]]: tensor<?x9x9x24xf16>
+// CHECK-NOT: linalg.transpose
+// CHECK: nm_sparse.patches <kernel = [3, 3], image = "bhwc", rows = "rsc"> %[[X]] : tensor<?x9x9x24xf16> -> tensor<?x216xf16>
+// CHECK-NOT: linalg.transpose
+// CHECK: return
+#w = #nm_sparse.encoding<2:4, dim = 1>
+func.func @two_of_four(%x: tensor<?x9x9x24xf16>, %w: tensor<40x3x3x24xf16, #w>, %i: tensor<?x7x7x40xf32>) -> tensor<?x7x7x40xf32> {
+  %y = linalg.conv_2d_nhwc_fhwc
+      ins(%x, %w : tensor<?x9x9x24xf16>, tensor<40x3x3x24xf16, #w>) outs(%i : tensor<?x7x7x40xf32>) -> tensor<?x7x7x40xf32>
+  return %y : tensor<?x7x7x40xf32>
+}
+
+// CHECK-LABEL: func @two_of_four_odd_channels
+// CHECK: linalg.transpose {{.*}} permutation = [3, 1, 2, 0]
+func.func @two_of_four_odd_channels(%x: tensor<4x9x9x20xf16>, %w: tensor<40x3x3x20xf16, #w>, %i: tensor<4x7x7x40xf32>) -> tensor<4x7x7x40xf32> {
+  %y = linalg.conv_2d_nhwc_fhwc
+      ins(%x, %w : tensor<4x9x9x20xf16>, tensor<40x3x3x20xf16, #w>) outs(%i : tensor<4x7x7x40xf32>) -> tensor<4x7x7x40xf32>
+  return %y : tensor<4x7x7x40xf32>
+}

@@ -310,17 +310,17 @@
 
 // Weights that are expanded on the way to tensor cores.
 
-// expected-error @below {{x = bulk and index = bulk are legal together, with values = bulk and pipeline = ring<...>}}
+// expected-error @below {{x = bulk needs index = bulk, and both need values = bulk and pipeline = ring<...>}}
 #s = #nm_tile.schedule<tile = [64, 128, 32], product = wgmma_expand<warps = 8>, transfers = {x = bulk, values = bulk, index = staged}, pipeline = ring<stages = 3, producers = 4>>
 
 // -----
 
-// expected-error @below {{x = bulk and index = bulk are legal together, with values = bulk and pipeline = ring<...>}}
+// expected-error @below {{x = bulk needs index = bulk, and both need values = bulk and pipeline = ring<...>}}
 #s = #nm_tile.schedule<tile = [64, 128, 32], product = wgmma_expand<warps = 8>, transfers = {x = bulk, values = bulk, index = bulk}, pipeline = async_groups<stages = 3>>
 
 // -----
 
-// expected-error @below {{wgmma_expand has its operands from the tensor memory accelerator: legal is transfers}}
+// expected-error @below {{wgmma_expand has its weight from the tensor memory accelerator: legal is transfers}}
 #s = #nm_tile.schedule<tile = [64, 128, 32], product = wgmma_expand<warps = 8>, pipeline = ring<stages = 3, producers = 4>>
 
 // -----
@@ -362,7 +362,7 @@
 
 // Sparse tensor cores, and clusters.
 
-// expected-error @below {{wgmma_sp has its operands from the tensor memory accelerator: legal is transfers}}
+// expected-error @below {{wgmma_sp has its weight from the tensor memory accelerator: legal is transfers}}
 #s = #nm_tile.schedule<tile = [64, 128, 32], product = wgmma_sp<warps = 8>, pipeline = ring<stages = 3, producers = 4>>
 
 // -----

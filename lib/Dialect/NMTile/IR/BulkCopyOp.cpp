@@ -113,6 +113,34 @@ static LogicalResult verifyColumnBlocks(BulkCopyOp op, MemRefType dst,
   return success();
 }
 
+/// A part of the matrix of an image.
+static LogicalResult verifyPatches(BulkCopyOp op, MemRefType dst) {
+  std::optional<PatchesAttr> patches = op.getPatches();
+  if (patches.has_value() != op.getImage().has_value())
+    return op.emitOpError("patches need image, and image needs patches");
+  if (!patches)
+    return success();
+  if (dst.getRank() != 2 || op.getBoxes() || op.getWithin())
+    return op.emitOpError("patches are for a destination of rank 2, without "
+                          "boxes and within, got ")
+           << dst;
+  ArrayRef<int64_t> image = *op.getImage();
+  if (image.size() != 3 ||
+      llvm::any_of(image, [](int64_t size) { return size < 1; }))
+    return op.emitOpError("image must be [rows, columns, channels] of it, all "
+                          "positive, got [")
+           << image << "]";
+  if (!patches->isTokenMajor() || patches->getRows().back() != 'c' ||
+      image[2] % getLineElements(dst.getElementType()) != 0)
+    return op.emitOpError(
+               "lines of patches must be channels of one place: of "
+               "image = \"bhwc\" and rows = \"rsc\" or \"src\", and a "
+               "multiple of ")
+           << getLineElements(dst.getElementType()) << " channels, got "
+           << image[2] << " of " << *patches;
+  return success();
+}
+
 LogicalResult BulkCopyOp::verify() {
   auto dst = cast<MemRefType>(getDst().getType());
   MemRefType box = getMap().getType().getTensor();
@@ -133,7 +161,7 @@ LogicalResult BulkCopyOp::verify() {
            << " needs a destination of rank 2 in boxes of rows, or of core "
               "matrices, got "
            << dst;
-  if (failed(verifyParts(*this, dst, box)))
+  if (failed(verifyParts(*this, dst, box)) || failed(verifyPatches(*this, dst)))
     return failure();
   if (getBoxes())
     return verifyOrderedBoxes(*this, dst, box);

@@ -64,7 +64,7 @@ TileLayout nm_sparse::getTileLayout(ScheduleAttr schedule, MemRefType tile) {
     return schedule.getOperandTiles().values;
   }
   // Other tiles of 8 bits are positions, too, which threads read as they are.
-  if (schedule.isBulk()
+  if (schedule.hasBulkBits()
           ? !hasWholeLines(tile)
           : !isSwizzled(tile.getElementType(), tile.getDimSize(1)))
     return TileLayout::Rows;

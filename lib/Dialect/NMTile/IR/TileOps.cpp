@@ -162,14 +162,30 @@ bool AsyncCopyOp::isTransposed() {
   return getRowDim(getIndexingMaps(), 0) != getRowDim(getIndexingMaps(), 1);
 }
 
+/// A part of the matrix of an image, as it lies there.
+static LogicalResult verifyCopiedPatches(AsyncCopyOp op, ShapedType src,
+                                         ShapedType dst) {
+  if (op.isTransposed() || op.getRowsOf() || dst.getRank() != 2)
+    return op.emitOpError("of patches fills a tile of rank 2 and is neither "
+                          "transposed nor of rows_of, got ")
+           << dst;
+  if (src.getRank() != 4 || src.getElementType() != dst.getElementType())
+    return op.emitOpError("source must be an image of rank 4 and element type ")
+           << dst.getElementType() << ", got " << src;
+  return verifyImageSizes(op, *op.getPatches(), src);
+}
+
 LogicalResult AsyncCopyOp::verify() {
   auto src = cast<ShapedType>(getSrc().getType());
   auto dst = cast<ShapedType>(getDst().getType());
   OpResult result = getResult() ? cast<OpResult>(getResult()) : OpResult();
   if (failed(verifyDestination(*this, getDst(), result, /*most=*/3)) ||
       failed(verifyThreads(*this, getThreads())) ||
-      failed(verifyTileMaps(*this, getIndexingMaps())))
+      failed(verifyTileMaps(*this, getIndexingMaps())) ||
+      failed(verifySliceSize(*this, getPatches(), getSlice().size())))
     return failure();
+  if (getPatches())
+    return verifyCopiedPatches(*this, src, dst);
   if (dst.getRank() == 3 && (getIndexingMaps() || getRowsOf()))
     return emitOpError("of rank 3 has neither indexing maps nor rows_of");
   if (std::optional<EncodingAttr> encoding = getRowsOf()) {

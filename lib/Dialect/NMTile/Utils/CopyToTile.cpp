@@ -49,12 +49,13 @@ Value nm_sparse::dropBatch(OpBuilder &b, Location loc, Value source,
 }
 
 Value nm_sparse::copyToTile(OpBuilder &b, Location loc, Value source,
-                            ArrayRef<int64_t> shape, bool transposed) {
+                            ArrayRef<int64_t> shape, bool transposed,
+                            PatchesAttr patches, ValueRange slice) {
   Value tile = allocTile(b, loc, shape, getElementTypeOrSelf(source));
   return AsyncCopyOp::create(b, loc, tile.getType(), source, tile,
                              getTileMaps(b, /*srcFirst=*/transposed,
                                          /*dstFirst=*/0),
                              /*rows_of=*/EncodingAttr(),
-                             /*threads=*/DenseI64ArrayAttr())
+                             /*threads=*/DenseI64ArrayAttr(), patches, slice)
       .getResult();
 }

@@ -12,6 +12,7 @@ include "mlir/Interfaces/DestinationStyleOpInterface.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 include "mlir/Dialect/LLVMIR/LLVMOpBase.td"
 include "mlir/Dialect/NVGPU/IR/NVGPUTypes.td"
+include "nm_sparse/Dialect/NMSparse/IR/NMSparseAttrs.td"
 include "nm_sparse/Dialect/NMTile/IR/NMTileBase.td"
 
 def NMTile_BulkCopyOp : NMTile_Op<"bulk_copy",
@@ -38,6 +39,11 @@ def NMTile_BulkCopyOp : NMTile_Op<"bulk_copy",
     are those of `parts`, a map of fewer rows, and a box of nothing else holds the first
     rows of the tensor: zeros from outside take the accelerator longer.
 
+    With `patches`, token-major ones of an image whose rows, columns and channels are
+    `image`, `map` is an im2col map of it. The coordinates are a token and a row of the
+    matrix of these patches, and what is outside of the matrix arrives as zeros, too. The
+    lines of `dst` are whole channels of one place of the kernel.
+
     ```mlir
     nm_tile.bulk_copy threads = [256, 128]
       ins(%map[%k, %n] : !nvgpu.tensormap.descriptor<tensor = memref<64x64xf16, 3>, ...>)
@@ -52,10 +58,13 @@ def NMTile_BulkCopyOp : NMTile_Op<"bulk_copy",
                        Optional<NVGPU_TensorMapDescriptor>:$parts,
                        OptionalAttr<DenseI64ArrayAttr>:$threads,
                        OptionalAttr<DenseI64ArrayAttr>:$boxes,
-                       OptionalAttr<I64Attr>:$multicast);
+                       OptionalAttr<I64Attr>:$multicast,
+                       OptionalAttr<NMSparse_PatchesAttr>:$patches,
+                       OptionalAttr<DenseI64ArrayAttr>:$image);
   let assemblyFormat = [{
     (`threads` `=` $threads^)? (`boxes` `=` $boxes^)?
-    (`multicast` `=` $multicast^)?
+    (`multicast` `=` $multicast^)? (`patches` `=` $patches^)?
+    (`image` `=` $image^)?
     `ins` `(` $map `[` $coordinates `]` `:` type($map) `)`
     `outs` `(` $dst `:` type($dst) `)`
     (`mbarrier` `(` $mbarrier^ `:` type($mbarrier) `)`)?

@@ -115,6 +115,9 @@ def NMTile_AsyncCopyOp : NMTile_Op<"async_copy",
     begins in the dense operand, `(r / n * m + src[r, p]) * bk`, as i16 or i32;
     the rest of `dst` is all ones, a row that no operand has.
 
+    With `patches`, `src` is an image, and what is copied is a part of the matrix
+    that `nm_sparse.patches` makes of it, `slice` as in `nm_tile.async_gather`.
+
     ```mlir
     nm_tile.async_copy ins(%src : memref<?x?xf16, strided<[4096, 1], offset: ?>>)
                          outs(%dst : memref<32x128xf16, #gpu.address_space<workgroup>>)
@@ -123,11 +126,14 @@ def NMTile_AsyncCopyOp : NMTile_Op<"async_copy",
   let arguments = (ins NMTile_Tile:$src, NMTile_Tile:$dst,
                        OptionalAttr<AffineMapArrayAttr>:$indexing_maps,
                        OptionalAttr<NMSparse_EncodingAttr>:$rows_of,
-                       OptionalAttr<DenseI64ArrayAttr>:$threads);
+                       OptionalAttr<DenseI64ArrayAttr>:$threads,
+                       OptionalAttr<NMSparse_PatchesAttr>:$patches,
+                       Variadic<Index>:$slice);
   let results = (outs Optional<AnyRankedTensor>:$result);
   let assemblyFormat = [{
     (`indexing_maps` `=` $indexing_maps^)? (`rows_of` `=` $rows_of^)?
     (`threads` `=` $threads^)?
+    (`patches` `=` $patches^ `slice` `[` $slice `]`)?
     `ins` `(` $src `:` type($src) `)`
     `outs` `(` $dst `:` type($dst) `)` attr-dict (`->` type($result)^)?
   }];

@@ -248,6 +248,11 @@ def NMTile_ScheduleAttr : NMTile_Attr<"Schedule", "schedule",
     bool hasBulkValues() const {
       return getTransfers().getValues().getUse().isBulk;
     }
+    /// Returns true if it copies the bits of the weight, too: then no tile is of
+    /// positions.
+    bool hasBulkBits() const {
+      return getTransfers().getIndex().getUse().isBulk;
+    }
     /// Returns true if the tensor memory accelerator copies the activations: it
     /// copies the other operands then, too.
     bool isBulk() const { return getTransfers().getX().getUse().isBulk; }

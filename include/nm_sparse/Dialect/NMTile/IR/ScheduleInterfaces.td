@@ -94,6 +94,15 @@ def NMTile_TransferAttrInterface : AttrInterface<"TransferAttrInterface"> {
            "int64_t":$producers),
       "", "return ::llvm::success();">,
     InterfaceMethod<[{
+        Returns true if the tiles of a K step can come from `image` itself, of
+        which the activations are `patches`: else the matrix of these is computed
+        before. `promote` is then given the patches.
+      }],
+      "bool", "readsPatches",
+      (ins "::mlir::nm_sparse::PatchesAttr":$patches,
+           "::mlir::ShapedType":$image),
+      "", "return false;">,
+    InterfaceMethod<[{
         Emits, in front of the K loop, what is done once for values or positions,
         and returns the tile that it fills; null where nothing is done there.
       }],

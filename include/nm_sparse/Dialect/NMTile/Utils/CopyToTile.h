@@ -23,9 +23,11 @@ ArrayAttr getTileMaps(OpBuilder &b, unsigned srcFirst, unsigned dstFirst);
 Value dropBatch(OpBuilder &b, Location loc, Value source,
                 std::optional<int64_t> dim);
 
-/// A copy of `source` in a new tile of `shape`.
+/// A copy of `source` in a new tile of `shape`; with `patches`, of the part
+/// `slice` of the matrix that these make of the image `source`.
 Value copyToTile(OpBuilder &b, Location loc, Value source,
-                 ArrayRef<int64_t> shape, bool transposed = false);
+                 ArrayRef<int64_t> shape, bool transposed = false,
+                 PatchesAttr patches = {}, ValueRange slice = {});
 
 } // namespace mlir::nm_sparse
 

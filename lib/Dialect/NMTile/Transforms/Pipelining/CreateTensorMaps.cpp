@@ -23,6 +23,7 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "nm_sparse/Dialect/NMTile/IR/NMTile.h"
 #include "nm_sparse/Dialect/NMTile/Transforms/Passes.h"
+#include "nm_sparse/GPU/Support/Im2col.h"
 
 namespace mlir::nm_sparse {
 #define GEN_PASS_DEF_NMSPARSECREATETENSORMAPSPASS
@@ -69,6 +70,9 @@ static FailureOr<SourceView> traceSource(AsyncCopyOp copy,
   if (launch.getBody().isAncestor(source.root.getParentRegion()))
     return copy.emitOpError("cannot become a bulk copy: its source is made in "
                             "the launch, and tensor maps are made before it");
+  if (copy.getPatches() && !source.views.empty())
+    return copy.emitOpError("cannot become a bulk copy: it reads patches of a "
+                            "part of an image");
   auto type = cast<MemRefType>(source.root.getType());
   if (!type.isLastDimUnitStride())
     return copy.emitOpError("cannot become a bulk copy: its source must be a "
@@ -172,6 +176,7 @@ static bool hasParts(TileMatmulOp product, Value operand,
                      const SourceView &source) {
   auto tile = cast<MemRefType>(operand.getType());
   if (operand != product.getLhs() || tile.getRank() != 2 ||
+      findCopy(product, operand).getPatches() ||
       product.getLhsOrder() == MajorOrder::MN ||
       getSharers(product.getSchedule(), tile) > 1)
     return false;
@@ -182,6 +187,40 @@ static bool hasParts(TileMatmulOp product, Value operand,
   return isCut && getPartRows(rows) < rows;
 }
 
+/// An image as it is, in boxes of pixels, of which each of so many CTAs copies
+/// one for all. The coordinates are those of the matrix of patches.
+static BoxedView viewPatches(AsyncCopyOp copy, MemRefType tile, int64_t parts) {
+  return {copy.getSrc(),
+          {tile.getDimSize(0) / parts, getLineElements(tile.getElementType())},
+          {},
+          {copy.getSlice()[0], copy.getSlice()[1]}};
+}
+
+/// Says of `map` that its boxes are pixels that `patches` are of.
+static void setPatches(Value map, PatchesAttr patches) {
+  Im2colBox box;
+  for (unsigned axis : {0, 1}) {
+    box.lower.push_back(-patches.getLow()[axis]);
+    box.upper.push_back(patches.getHigh()[axis] -
+                        (patches.getKernel()[axis] - 1) *
+                            patches.getDilations()[axis]);
+    box.strides.push_back(patches.getStrides()[axis]);
+  }
+  setIm2col(map.getDefiningOp<nvgpu::TmaCreateDescriptorOp>(), box);
+}
+
+/// The rows, columns and channels of the image of `copy`; null without one.
+static DenseI64ArrayAttr getImageSizes(OpBuilder &b, AsyncCopyOp copy) {
+  std::optional<PatchesAttr> patches = copy.getPatches();
+  if (!patches)
+    return {};
+  auto image = cast<ShapedType>(copy.getSrc().getType());
+  SmallVector<int64_t> sizes;
+  for (char letter : StringRef("hwc"))
+    sizes.push_back(image.getDimSize(patches->getImageDim(letter)));
+  return b.getDenseI64ArrayAttr(sizes);
+}
+
 /// The view of its source that `copy` has. Views are made `outside` of the
 /// launch, coordinates `inside`.
 static FailureOr<BoxedView> createView(OpBuilder &outside, OpBuilder &inside,
@@ -190,8 +229,10 @@ static FailureOr<BoxedView> createView(OpBuilder &outside, OpBuilder &inside,
   Location loc = copy.getLoc();
   Value root = source.root;
   auto tile = cast<MemRefType>(copy.getDst().getType());
-  SmallVector<OpFoldResult> coordinates = emitCoordinates(inside, loc, source);
   ScheduleAttr schedule = product.getSchedule();
+  if (copy.getPatches())
+    return viewPatches(copy, tile, getSharers(schedule, tile));
+  SmallVector<OpFoldResult> coordinates = emitCoordinates(inside, loc, source);
   TileLayout layout = getTileLayout(schedule, tile);
   if (layout == TileLayout::CoreMatrices)
     return viewCoreMatrices(outside, loc, root, coordinates, tile,
@@ -260,6 +301,8 @@ static LogicalResult createBulkCopy(TileMatmulOp product, Value operand) {
     return failure();
   TileLayout layout = getTileLayout(product.getSchedule(), tile);
   Value map = createMap(outside, loc, *view, layout);
+  if (std::optional<PatchesAttr> patches = copy.getPatches())
+    setPatches(map, *patches);
   int64_t sharers = getSharers(product.getSchedule(), tile);
   Value within, parts;
   if (hasParts(product, operand, *source)) {
@@ -274,7 +317,8 @@ static LogicalResult createBulkCopy(TileMatmulOp product, Value operand) {
       copy.getDst(), /*mbarrier=*/Value(), within, parts, copy.getThreadsAttr(),
       view->boxes.empty() ? DenseI64ArrayAttr()
                           : b.getDenseI64ArrayAttr(view->boxes),
-      sharers > 1 ? b.getI64IntegerAttr(sharers) : IntegerAttr());
+      sharers > 1 ? b.getI64IntegerAttr(sharers) : IntegerAttr(),
+      copy.getPatchesAttr(), getImageSizes(b, copy));
   copy->erase();
   return success();
 }

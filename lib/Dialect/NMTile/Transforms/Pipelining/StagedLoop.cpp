@@ -71,9 +71,10 @@ nm_sparse::findStagedTiles(KLoopOp loop) {
 Value nm_sparse::createTileRing(OpBuilder &b, memref::AllocOp tile,
                                 int64_t stages, ScheduleAttr schedule) {
   MemRefType type = tile.getType();
-  auto ring = memref::AllocOp::create(
-      b, tile.getLoc(),
-      getRingType(type, stages, isFilledTransposed(tile), schedule.isBulk()));
+  auto ring = memref::AllocOp::create(b, tile.getLoc(),
+                                      getRingType(type, stages,
+                                                  isFilledTransposed(tile),
+                                                  schedule.hasBulkBits()));
   TileLayout layout = getTileLayout(schedule, type);
   if (layout == TileLayout::SwizzledBlocks ||
       layout == TileLayout::SegmentLines)

@@ -28,7 +28,7 @@ static Value getEntry(OpBuilder &b, Location loc, Value image,
 PatchSlice nm_sparse::findPatchSlice(OpBuilder &b, MatmulOp op) {
   ScheduleAttr schedule = getSchedule(op);
   bool isInCode = schedule.getOperandTiles().isInCode();
-  if (!isInCode && (!schedule.gathersX() || op.hasBatch()))
+  if (!isInCode && op.hasBatch())
     return {};
   // Threads transpose no patches.
   int64_t bits = op.getX().getType().getElementTypeBitWidth();
@@ -46,7 +46,10 @@ PatchSlice nm_sparse::findPatchSlice(OpBuilder &b, MatmulOp op) {
     whole = part.getSource();
   }
   auto patches = whole.getDefiningOp<PatchesOp>();
-  if (!patches)
+  if (!patches ||
+      (!isInCode && !schedule.getTransfers().getX().readsPatches(
+                        patches.getPatches(),
+                        cast<ShapedType>(patches.getImage().getType()))))
     return {};
   Location loc = op.getLoc();
   SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(b, loc, x),

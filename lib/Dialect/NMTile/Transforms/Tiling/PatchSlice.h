@@ -20,10 +20,10 @@ struct PatchSlice {
   SmallVector<Value> slice;
 };
 
-/// Which part the activations of `op` are, if they are one that its kernel can
-/// read where it lies: by a gather, whose tokens are those of all entries of a
-/// batch, or by a product with its weight in the code, which has those of one
-/// entry, too. Null elsewhere.
+/// The part that the activations of `op` are, if they are one that its kernel
+/// can read where it lies: by a transfer, whose tokens are those of all entries
+/// of a batch, or by a product with its weight in the code, which has those of
+/// one entry, too. Null elsewhere.
 PatchSlice findPatchSlice(OpBuilder &b, MatmulOp op);
 
 /// Erases the slices that lead to `x`, and the patches, when nothing uses them:

@@ -214,9 +214,9 @@ TileMatmulOp Promoter::createProduct(Value acc) {
   }
   // The rows of a ragged panel are those of an index.
   bool isStored = op.getStorageAttr() && !op.getListedPanels();
-  // A gather has read the patches.
+  // Transfers have read the patches, other than for code.
   bool isGathered = schedule.gathersX();
-  if (isGathered)
+  if (!schedule.getOperandTiles().isInCode())
     patches = {};
   return TileMatmulOp::create(
       b, loc, acc.getType(), encoding, schedule, /*condensed=*/isGathered, maps,
