@@ -350,12 +350,12 @@ TEST_F(TensorStoreTest, Reduces) {
 TEST_F(TensorCopyTest, RefusesModesThatAreNotEmulated) {
   KernelRunner runner(R"(
   llvm.func @f(%map: !llvm.ptr, %shared: !llvm.ptr<3>, %target: !llvm.ptr<7>, %c: i32, %o: i16) attributes {nvvm.kernel} {
-    nvvm.cp.async.bulk.tensor.shared.cluster.global %target, %map, %shared, box[%c, %c, %c] im2col[%o] {mode = #nvvm.tma_load_mode<im2col>} : !llvm.ptr<7>, !llvm.ptr
+    nvvm.cp.async.bulk.tensor.shared.cluster.global %target, %map, %shared, box[%c, %c, %c] im2col[%o, %o] {mode = #nvvm.tma_load_mode<im2col_w>} : !llvm.ptr<7>, !llvm.ptr
     llvm.return
   })",
                       /*wantError=*/true);
-  EXPECT_TRUE(contains(runner.error, "in mode im2col is not emulated: only "
-                                     "tile is"));
+  EXPECT_TRUE(contains(runner.error, "in mode im2col_w is not emulated: only "
+                                     "tile and im2col are"));
 }
 
 } // namespace

@@ -76,6 +76,7 @@ CHECK(graphLaunch, cuGraphLaunch);
 CHECK(launchKernelEx, cuLaunchKernelEx);
 CHECK(moduleGetGlobal, cuModuleGetGlobal);
 CHECK(tensorMapEncodeTiled, cuTensorMapEncodeTiled);
+CHECK(tensorMapEncodeIm2col, cuTensorMapEncodeIm2col);
 #if CUDA_VERSION >= 12040
 CHECK(funcGetParamInfo, cuFuncGetParamInfo);
 #endif

@@ -190,7 +190,11 @@ struct alignas(64) TensorMap {
   X(threadExchangeCaptureMode, "cuThreadExchangeStreamCaptureMode", (int *))   \
   X(tensorMapEncodeTiled, "cuTensorMapEncodeTiled",                            \
     (TensorMap *, int, uint32_t, void *, const uint64_t *, const uint64_t *,   \
-     const uint32_t *, const uint32_t *, int, int, int, int))
+     const uint32_t *, const uint32_t *, int, int, int, int))                  \
+  X(tensorMapEncodeIm2col, "cuTensorMapEncodeIm2col",                          \
+    (TensorMap *, int, uint32_t, void *, const uint64_t *, const uint64_t *,   \
+     const int *, const int *, uint32_t, uint32_t, const uint32_t *, int, int, \
+     int, int))
 
 struct Api {
 // NOLINTNEXTLINE(bugprone-macro-parentheses)

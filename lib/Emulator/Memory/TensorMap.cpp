@@ -2,9 +2,9 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The rules are those of cuTensorMapEncodeTiled. A map that a kernel made is
-// checked by the same rules, but not before it is used: until then its fields
-// are replaced one by one.
+// The rules are those of cuTensorMapEncodeTiled and cuTensorMapEncodeIm2col. A
+// map that a kernel made is checked by the same rules, but not before it is
+// used: until then its fields are replaced one by one.
 //
 //===----------------------------------------------------------------------===//
 
@@ -57,21 +57,48 @@ static std::string checkMissing(const TensorMap &map) {
   return "tensormap.replace has not set its " + llvm::join(names, ", ");
 }
 
+static std::string describe(StringRef what, unsigned i, int64_t value,
+                            const Twine &legal) {
+  return (what + " " + Twine(i) + " is " + Twine(value) + ", not " + legal)
+      .str();
+}
+
 static std::string checkDimensions(const TensorMap &map) {
-  auto describe = [](StringRef what, unsigned i, uint64_t value,
-                     StringRef legal) {
-    return (what + " " + Twine(i) + " is " + Twine(value) + ", not " + legal)
+  bool isTiled = map.mode == TensorMapMode::Tiled;
+  unsigned leastRank = isTiled ? 1 : 3;
+  if (map.rank < leastRank || map.rank > TensorMap::maxRank)
+    return ("rank " + Twine(map.rank) + " is not " + Twine(leastRank) + " to 5")
         .str();
-  };
-  if (map.rank < 1 || map.rank > TensorMap::maxRank)
-    return ("rank " + Twine(map.rank) + " is not 1 to 5").str();
   for (unsigned i = 0; i < map.rank; ++i) {
     if (map.sizes[i] < 1 || map.sizes[i] > (uint64_t(1) << 32))
       return describe("size", i, map.sizes[i], "1 to 2^32");
-    if (map.box[i] < 1 || map.box[i] > 256)
+    if (isTiled && (map.box[i] < 1 || map.box[i] > 256))
       return describe("box", i, map.box[i], "1 to 256");
     if (map.elementStrides[i] < 1 || map.elementStrides[i] > 8)
       return describe("element stride", i, map.elementStrides[i], "1 to 8");
+  }
+  return "";
+}
+
+/// The pixels of an im2col map.
+static std::string checkPixels(const TensorMap &map) {
+  if (map.mode == TensorMapMode::Tiled)
+    return "";
+  if (map.box[0] < 1 || map.box[0] > 256)
+    return (Twine(map.box[0]) + " channels per pixel are not 1 to 256").str();
+  if (map.box[1] < 1 || map.box[1] > 1024)
+    return (Twine(map.box[1]) + " pixels per column are not 1 to 1024").str();
+  int64_t end = int64_t(1) << (map.getPixelBits() - 1);
+  std::string legal = (Twine(-end) + " to " + Twine(end - 1)).str();
+  for (unsigned i = 0; i < map.getSpatialRank(); ++i) {
+    if (map.lower[i] < -end || map.lower[i] >= end)
+      return describe("lower corner", i, map.lower[i], legal);
+    if (map.upper[i] < -end || map.upper[i] >= end)
+      return describe("upper corner", i, map.upper[i], legal);
+    if (map.getLastPixel(i) < map.lower[i])
+      return ("the pixels in dimension " + Twine(i + 1) + " are none: " +
+              Twine(map.lower[i]) + " to " + Twine(map.getLastPixel(i)))
+          .str();
   }
   return "";
 }
@@ -112,6 +139,8 @@ std::string emulator::checkTensorMap(const TensorMap &map) {
   std::string wrong = checkMissing(map);
   if (wrong.empty())
     wrong = checkDimensions(map);
+  if (wrong.empty())
+    wrong = checkPixels(map);
   if (wrong.empty())
     wrong = checkModes(map);
   return wrong;

@@ -50,6 +50,9 @@ enum class TensorMapSwizzle : uint8_t {
 /// The numbers of a CUtensorMapFloatOOBfill.
 enum class TensorMapFill : uint8_t { Zero = 0, NaN = 1 };
 
+/// The function that encoded the map.
+enum class TensorMapMode : uint8_t { Tiled = 0, Im2col = 1 };
+
 /// The fields that tensormap.replace sets one by one.
 enum class TensorMapField : uint8_t {
   Address,
@@ -71,12 +74,14 @@ constexpr uint32_t getTensorMapBit(TensorMapField field, unsigned ordinal = 0) {
   return uint32_t(1) << (static_cast<unsigned>(field) + ordinal);
 }
 
-/// The arguments of cuTensorMapEncodeTiled; entries from `rank` on are 0. The
-/// innermost dimension comes first. A map that a kernel makes
-/// starts as zeros, and its first tensormap.replace sets `magic`.
+/// The arguments of cuTensorMapEncodeTiled or cuTensorMapEncodeIm2col; entries
+/// from `rank` on are 0. The innermost dimension comes first. A map that a
+/// kernel makes starts as zeros, and its first tensormap.replace sets `magic`.
 struct TensorMap {
   static constexpr uint32_t expectedMagic = 0x4e4d544d;
   static constexpr unsigned maxRank = 5;
+  /// Without channels and images.
+  static constexpr unsigned maxSpatialRank = maxRank - 2;
   /// The value of `missing` before the first tensormap.replace.
   static constexpr uint32_t allMissing =
       getTensorMapBit(TensorMapField::End) - 1;
@@ -84,18 +89,22 @@ struct TensorMap {
   uint64_t base;                     ///< Global address.
   uint64_t sizes[maxRank];           ///< Elements, 1 to 2^32.
   uint64_t strideBytes[maxRank - 1]; ///< For dimensions 1 to rank - 1.
-  uint16_t box[maxRank];             ///< Elements, 1 to 256.
-  uint8_t elementStrides[maxRank];   ///< 1 to 8.
-  uint8_t rank;                      ///< 1 to 5.
-  uint32_t magic;                    ///< Tells a tensor map from other bytes.
+  uint16_t box[maxRank]; ///< Elements, 1 to 256; im2col: channels, pixels.
+  uint8_t elementStrides[maxRank]; ///< 1 to 8.
+  uint8_t rank;                    ///< 1 to 5.
+  uint32_t magic;                  ///< Tells a tensor map from other bytes.
   TensorMapType type;
   uint8_t elementBytes; ///< Size of an element of `type`.
   TensorMapInterleave interleave;
   TensorMapSwizzle swizzle;
   TensorMapFill fill;
-  uint8_t unused[3];   ///< Zeros.
-  uint32_t missing;    ///< Bits of fields that nothing has set.
-  uint8_t unused2[16]; ///< Zeros.
+  TensorMapMode mode;
+  uint8_t unused[2]; ///< Zeros.
+  uint32_t missing;  ///< Bits of fields that nothing has set.
+  /// Pixels of an image that an im2col copy goes over: from `lower` to `upper`
+  /// beyond the last one.
+  int16_t lower[maxSpatialRank], upper[maxSpatialRank];
+  uint8_t unused2[4]; ///< Zeros.
 
   /// Sets the size of an element as well.
   void setType(TensorMapType newType);
@@ -106,6 +115,14 @@ struct TensorMap {
   void setElementStride(unsigned i, uint32_t value) {
     elementStrides[i] =
         static_cast<uint8_t>(std::min<uint32_t>(value, UINT8_MAX));
+  }
+  unsigned getSpatialRank() const { return rank - 2; }
+  /// The bits that a number of pixels in one spatial dimension has in an
+  /// instruction or in an im2col map.
+  unsigned getPixelBits() const { return rank == 3 ? 16 : rank == 4 ? 8 : 5; }
+  /// The last pixel in spatial dimension `i` that an im2col copy goes to.
+  int64_t getLastPixel(unsigned i) const {
+    return static_cast<int64_t>(sizes[i + 1]) - 1 + upper[i];
   }
 };
 

@@ -247,3 +247,16 @@ cuTensorMapEncodeTiled(TensorMap *map, int type, uint32_t rank, void *address,
       map, type, rank, address, sizes, strides, box, elementStrides, interleave,
       swizzle, promotion, fill);
 }
+
+CUDA_FUNCTION
+cuTensorMapEncodeIm2col(TensorMap *map, int type, uint32_t rank, void *address,
+                        const uint64_t *sizes, const uint64_t *strides,
+                        const int *lower, const int *upper, uint32_t channels,
+                        uint32_t pixels, const uint32_t *elementStrides,
+                        int interleave, int swizzle, int promotion, int fill) {
+  if (!getDriver())
+    return errorNotInitialized;
+  return getDriver()->tensorMapEncodeIm2col(
+      map, type, rank, address, sizes, strides, lower, upper, channels, pixels,
+      elementStrides, interleave, swizzle, promotion, fill);
+}

@@ -6,9 +6,11 @@
 
 #include "Ops/Memory/TensorBox.h"
 #include "Ops/Scalar/Float.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MathExtras.h"
 #include <cstring>
+#include <limits>
 
 using namespace mlir;
 using namespace mlir::nm_sparse;
@@ -22,8 +24,9 @@ TensorMap emulator::readTensorMap(Thread &thread, uint64_t address) {
               sizeof(map));
   if (map.magic != TensorMap::expectedMagic)
     thread.fault(llvm::formatv("there is no tensor map at {0:x}: encode one "
-                               "with cuTensorMapEncodeTiled, or make one out "
-                               "of zeros with tensormap.replace",
+                               "with cuTensorMapEncodeTiled or "
+                               "cuTensorMapEncodeIm2col, or make one out of "
+                               "zeros with tensormap.replace",
                                address));
   if (std::string wrong = checkTensorMap(map); !wrong.empty())
     thread.fault(
@@ -41,46 +44,94 @@ static uint32_t getSwizzleBytes(const TensorMap &map) {
 }
 
 TensorBox::TensorBox(Thread &thread, uint64_t mapAddress,
-                     ArrayRef<int32_t> coordinates)
+                     ArrayRef<int32_t> coordinates, ArrayRef<uint16_t> offsets)
     : map(readTensorMap(thread, mapAddress)) {
   thread.cta.tensorMaps.checkUse(thread, mapAddress);
   if (map.rank != coordinates.size())
     thread.fault(llvm::formatv("has {0} coordinates for a tensor map of rank "
                                "{1}",
                                coordinates.size(), map.rank));
-  numRows = 1;
-  for (unsigned i = 0; i < map.rank; ++i) {
-    start[i] = coordinates[i];
-    // Without interleaving the innermost dimension has no stride.
-    extent[i] = i == 0 ? map.box[i]
-                       : llvm::divideCeil(map.box[i], map.elementStrides[i]);
-    numRows *= i == 0 ? 1 : extent[i];
-  }
-  rowBytes = extent[0] * map.elementBytes;
+  bool wantsIm2col = !offsets.empty();
+  if (wantsIm2col != (map.mode == TensorMapMode::Im2col))
+    thread.fault(llvm::formatv(
+        "is in mode {0}, but the tensor map at {1:x} was encoded by {2}",
+        wantsIm2col ? "im2col" : "tile", mapAddress,
+        wantsIm2col ? "cuTensorMapEncodeTiled" : "cuTensorMapEncodeIm2col"));
+  llvm::copy(coordinates, start);
+  if (wantsIm2col)
+    startIm2col(thread, offsets);
+  else
+    startTile();
+  // Without interleaving the innermost dimension has no stride.
+  rowBytes = map.box[0] * map.elementBytes;
   pitch = map.swizzle == TensorMapSwizzle::None
               ? rowBytes
               : std::max(rowBytes, getSwizzleBytes(map));
 }
 
+void TensorBox::startTile() {
+  numRows = 1;
+  for (unsigned i = 1; i < map.rank; ++i) {
+    uint32_t extent = llvm::divideCeil(map.box[i], map.elementStrides[i]);
+    numRows *= extent;
+    first[i] = start[i];
+    last[i] = start[i] + int64_t(extent - 1) * map.elementStrides[i];
+  }
+}
+
+void TensorBox::startIm2col(Thread &thread, ArrayRef<uint16_t> offsets) {
+  if (offsets.size() != map.getSpatialRank())
+    thread.fault(
+        llvm::formatv("has {0} im2col offsets for a tensor map of rank "
+                      "{1}, which takes {2}",
+                      offsets.size(), map.rank, map.getSpatialRank()));
+  numRows = map.box[1];
+  for (unsigned i = 0; i < offsets.size(); ++i) {
+    unsigned dim = i + 1, stride = map.elementStrides[dim];
+    first[dim] = map.lower[i];
+    last[dim] = map.getLastPixel(i);
+    offset[dim] = offsets[i];
+    if (offsets[i] >> map.getPixelBits())
+      thread.fault(llvm::formatv("its im2col offset {0} is {1}, but a tensor "
+                                 "map of rank {2} takes 0 to {3}",
+                                 i, offsets[i], map.rank,
+                                 (1 << map.getPixelBits()) - 1));
+    // PTX does not say where such a copy would go on.
+    if (start[dim] < first[dim] || start[dim] > last[dim] ||
+        (start[dim] - first[dim]) % stride != 0)
+      thread.fault(llvm::formatv("its coordinate {0} is {1}, which is no pixel "
+                                 "that the tensor map goes over: {2} to {3} in "
+                                 "steps of {4}",
+                                 dim, start[dim], first[dim], last[dim],
+                                 stride));
+  }
+  last[map.rank - 1] = std::numeric_limits<int64_t>::max();
+}
+
 void TensorBox::forEachRow(llvm::function_ref<void(const Row &)> body) const {
-  int64_t first = std::max<int64_t>(start[0], 0);
-  int64_t last = std::min<int64_t>(start[0] + extent[0], map.sizes[0]);
-  uint32_t position[TensorMap::maxRank] = {};
+  int64_t begin = std::max<int64_t>(start[0], 0);
+  int64_t end = std::min<int64_t>(start[0] + map.box[0], map.sizes[0]);
+  int64_t place[TensorMap::maxRank];
+  llvm::copy(start, place);
   for (uint32_t index = 0; index < numRows; ++index) {
-    Row row = {index, map.base + first * map.elementBytes, 0, 0};
-    bool isInside = first < last;
+    Row row = {index, map.base + begin * map.elementBytes, 0, 0};
+    bool isInside = begin < end;
     for (unsigned i = 1; i < map.rank; ++i) {
-      int64_t at = start[i] + int64_t(position[i]) * map.elementStrides[i];
+      int64_t at = place[i] + offset[i];
       isInside &= at >= 0 && at < static_cast<int64_t>(map.sizes[i]);
       row.address += at * map.strideBytes[i - 1];
     }
     if (isInside) {
-      row.before = (first - start[0]) * map.elementBytes;
-      row.bytes = (last - first) * map.elementBytes;
+      row.before = (begin - start[0]) * map.elementBytes;
+      row.bytes = (end - begin) * map.elementBytes;
     }
     body(row);
-    for (unsigned i = 1; i < map.rank && ++position[i] == extent[i]; ++i)
-      position[i] = 0;
+    for (unsigned i = 1; i < map.rank; ++i) {
+      place[i] += map.elementStrides[i];
+      if (place[i] <= last[i])
+        break;
+      place[i] = first[i];
+    }
   }
 }
 

@@ -22,10 +22,12 @@ TensorMap readTensorMap(Thread &thread, uint64_t address);
 class TensorBox {
 public:
   /// `coordinates`: of its first element, innermost first, which may be outside
-  /// of the tensor.
-  TensorBox(Thread &thread, uint64_t mapAddress, ArrayRef<int32_t> coordinates);
+  /// of the tensor. `offsets`: in mode im2col, from the pixels that the copy
+  /// goes over to those that it reads; none in mode tile.
+  TensorBox(Thread &thread, uint64_t mapAddress, ArrayRef<int32_t> coordinates,
+            ArrayRef<uint16_t> offsets = {});
 
-  /// Elements along the innermost dimension.
+  /// Elements along the innermost dimension; in mode im2col, those of a pixel.
   struct Row {
     uint32_t index;   ///< Number of the row in the box.
     uint64_t address; ///< In global memory, of the part inside the tensor.
@@ -57,9 +59,14 @@ public:
   void checkStart(Thread &thread) const;
 
 private:
+  void startTile();
+  void startIm2col(Thread &thread, ArrayRef<uint16_t> offsets);
   TensorMap map;
   int64_t start[TensorMap::maxRank] = {};
-  uint32_t extent[TensorMap::maxRank] = {}; ///< Elements taken.
+  /// Where rows begin over in each dimension, and the last place before that.
+  int64_t first[TensorMap::maxRank] = {}, last[TensorMap::maxRank] = {};
+  /// From the place of a row to what it reads.
+  int64_t offset[TensorMap::maxRank] = {};
   uint32_t rowBytes, numRows;
   uint32_t pitch; ///< From row to row in shared memory.
 };

@@ -57,12 +57,18 @@ void writeBox(const BulkTarget &to, const TensorBox &box, const char *data) {
   to.complete(box.getBytes());
 }
 
+LogicalResult checkMode(Operation *op, NVVM::TMALoadMode mode) {
+  if (mode == NVVM::TMALoadMode::TILE || mode == NVVM::TMALoadMode::IM2COL)
+    return success();
+  return op->emitOpError("in mode ") << NVVM::stringifyTMALoadMode(mode)
+                                     << " is not emulated: only tile and "
+                                        "im2col are";
+}
+
 FailureOr<Handler> prepareLoad(Operation *op) {
   auto copy = cast<NVVM::CpAsyncBulkTensorGlobalToSharedClusterOp>(op);
-  if (copy.getMode() != NVVM::TMALoadMode::TILE)
-    return op->emitOpError("in mode ")
-           << NVVM::stringifyTMALoadMode(copy.getMode())
-           << " is not emulated: only tile is";
+  if (failed(checkMode(op, copy.getMode())))
+    return failure();
   if (copy.getGroup().value_or(NVVM::CTAGroupKind::CTA_1) !=
       NVVM::CTAGroupKind::CTA_1)
     return op->emitOpError("with group ")
@@ -71,13 +77,15 @@ FailureOr<Handler> prepareLoad(Operation *op) {
   OperandReader<uint64_t> target(copy.getDstMemMutable());
   OperandReader<uint64_t> map(copy.getTmaDescriptorMutable());
   VariadicReader<int32_t> coordinates(copy.getCoordinatesMutable());
+  VariadicReader<uint16_t> offsets(copy.getIm2colOffsetsMutable());
   OperandReader<uint64_t> mbarrier(copy.getMbarMutable());
   OptionalReader<uint16_t> mask(copy.getMulticastMaskMutable());
   PredicateReader predicate(copy.getPredicateMutable());
   return Handler([=](Thread &thread, Values operands, Values) {
     if (!predicate(operands))
       return;
-    TensorBox box(thread, map(operands), coordinates(operands));
+    TensorBox box(thread, map(operands), coordinates(operands),
+                  offsets(operands));
     TensorBox::checkAddress(thread, target(operands));
     SmallVector<BulkTarget, 1> targets = getBulkTargets(
         thread, target(operands), mbarrier(operands), mask(operands));
@@ -89,14 +97,14 @@ FailureOr<Handler> prepareLoad(Operation *op) {
 
 FailureOr<Handler> preparePrefetch(Operation *op) {
   auto prefetch = cast<NVVM::CpAsyncBulkTensorPrefetchOp>(op);
-  if (prefetch.getMode() != NVVM::TMALoadMode::TILE)
-    return op->emitOpError("in mode ")
-           << NVVM::stringifyTMALoadMode(prefetch.getMode())
-           << " is not emulated: only tile is";
+  if (failed(checkMode(op, prefetch.getMode())))
+    return failure();
   OperandReader<uint64_t> map(prefetch.getTmaDescriptorMutable());
   VariadicReader<int32_t> coordinates(prefetch.getCoordinatesMutable());
+  VariadicReader<uint16_t> offsets(prefetch.getIm2colOffsetsMutable());
   return Handler([=](Thread &thread, Values operands, Values) {
-    TensorBox box(thread, map(operands), coordinates(operands));
+    TensorBox box(thread, map(operands), coordinates(operands),
+                  offsets(operands));
     GlobalMemory &memory = *thread.cta.cluster.launch.memory;
     box.forEachRow([&](const TensorBox::Row &row) {
       if (row.bytes != 0 && !memory.contains(row.address, row.bytes))

@@ -48,6 +48,11 @@ void replaceField(Thread &thread, uint64_t address, AddressSpace space,
     map.magic = TensorMap::expectedMagic;
     map.missing = TensorMap::allMissing;
   }
+  if (map.mode != TensorMapMode::Tiled)
+    thread.fault(llvm::formatv(
+        "the tensor map at {0:x} was encoded by cuTensorMapEncodeIm2col, and "
+        "tensormap.replace changes those of cuTensorMapEncodeTiled alone",
+        address));
   set(map, ordinal, value);
   map.missing &= ~getTensorMapBit(field, ordinal);
   std::memcpy(
