@@ -33,6 +33,7 @@ private:
   bool readLaunch(const Json &json, ManifestLaunch &launch);
   bool readParameter(const Json &json, ManifestParameter &parameter);
   bool readTensorMap(const Json &json, ManifestParameter &parameter);
+  bool readIm2col(const Json &json, ManifestParameter &parameter);
   bool readAccess(const Json &json, ManifestParameter &parameter);
   bool readResults(const Json &json);
   bool readChecks(const Json &json);

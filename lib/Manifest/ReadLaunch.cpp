@@ -6,9 +6,62 @@
 
 #include "ManifestReader.h"
 
+#include <algorithm>
+
 using namespace nms;
 
 static constexpr uint64_t kMostAlignment = uint64_t(1) << 40;
+
+bool ManifestReader::readIm2col(const Json &json,
+                                ManifestParameter &parameter) {
+  if (!json.contains("im2col"))
+    return true;
+  const Json *fields = get(json, "im2col", Json::value_t::object);
+  if (!fields)
+    return false;
+  struct {
+    const char *name;
+    std::array<int64_t, kIm2colPixelRank> Im2colPixels::*numbers;
+    Im2colRange legal;
+  } const all[] = {{"lower", &Im2colPixels::lower, kIm2colCorners},
+                   {"upper", &Im2colPixels::upper, kIm2colCorners},
+                   {"strides", &Im2colPixels::strides, kIm2colStrides}};
+  Im2colPixels &pixels = parameter.map.im2col.emplace();
+  for (const auto &[name, numbers, legal] : all) {
+    const Json *list = get(*fields, name, Json::value_t::array);
+    if (!list)
+      return false;
+    auto isLegal = [range = legal](const Json &number) {
+      // Numbers above 63 bits would become others.
+      return number.is_number_integer() &&
+             (!number.is_number_unsigned() ||
+              number.get<uint64_t>() <= INT64_MAX) &&
+             range.contains(number.get<int64_t>());
+    };
+    if (list->size() != kIm2colPixelRank ||
+        !std::all_of(list->begin(), list->end(), isLegal))
+      return refuse("'" + std::string(name) + "' of im2col is " + list->dump() +
+                    ", legal are two numbers, for h and w, from " +
+                    std::to_string(legal.least) + " to " +
+                    std::to_string(legal.most));
+    for (size_t i = 0; i < kIm2colPixelRank; ++i)
+      (pixels.*numbers)[i] = (*list)[i].get<int64_t>();
+  }
+  if (parameter.map.box.size() != 2)
+    return refuse("a tensor map in mode im2col has a box of " +
+                  std::to_string(parameter.map.box.size()) +
+                  " sizes, legal are two: pixels and channels");
+  const ManifestSource &source = parameter.source;
+  const ManifestType &type = source.isBuffer
+                                 ? result->buffers[source.number].type
+                                 : result->arguments[source.number].type;
+  size_t rank =
+      parameter.view ? parameter.view->sizes.size() : type.shape.size();
+  return rank == kIm2colRank ||
+         refuse("a tensor map in mode im2col is of an array of " +
+                std::to_string(rank) +
+                " sizes, legal are four: images of (h, w, channels)");
+}
 
 bool ManifestReader::readTensorMap(const Json &json,
                                    ManifestParameter &parameter) {
@@ -37,9 +90,10 @@ bool ManifestReader::readTensorMap(const Json &json,
       find(swizzle, {"none", "swizzle_32b", "swizzle_64b", "swizzle_128b"});
   parameter.map.l2Promotion =
       find(promotion, {"none", "l2promo_64b", "l2promo_128b", "l2promo_256b"});
-  return (parameter.map.swizzle >= 0 && parameter.map.l2Promotion >= 0) ||
-         refuse("swizzle '" + swizzle + "' or l2_promotion '" + promotion +
-                "' is not known");
+  if (parameter.map.swizzle < 0 || parameter.map.l2Promotion < 0)
+    return refuse("swizzle '" + swizzle + "' or l2_promotion '" + promotion +
+                  "' is not known");
+  return readIm2col(json, parameter);
 }
 
 bool ManifestReader::readAccess(const Json &json,

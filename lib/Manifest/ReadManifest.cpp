@@ -8,7 +8,7 @@
 
 using namespace nms;
 
-static constexpr int64_t kVersions[] = {2, 5};
+static constexpr int64_t kVersions[] = {2, 6};
 
 std::optional<ManifestSource>
 ManifestFunction::findSource(std::string_view wanted) const {
@@ -319,7 +319,7 @@ bool ManifestReader::read(const Json &json, Manifest &manifest) {
   auto number = version->get<int64_t>();
   if (number < kVersions[0] || number > kVersions[1])
     return refuse("manifest_version is " + std::to_string(number) +
-                  ", legal are 2 to 5");
+                  ", legal are 2 to 6");
   if (!readKernels(json, manifest))
     return false;
   for (const Json &entry : *functions)

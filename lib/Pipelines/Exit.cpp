@@ -153,7 +153,7 @@ void nm_sparse::buildHostExitPipeline(OpPassManager &pm,
   // First, so that no conversion of host code reaches into the kernels.
   buildBinary(pm, options);
   // Tensor maps are encoded by calls of the runtime.
-  pm.addPass(createNMSparseLowerByteMapsPass());
+  pm.addPass(createNMSparseLowerTensorMapsPass());
   pm.addPass(createConvertNVGPUToNVVMPass());
   buildHostLoops(pm);
   buildHostMath(pm);

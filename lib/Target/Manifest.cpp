@@ -20,15 +20,19 @@ using llvm::json::Array;
 using llvm::json::Object;
 
 /// The version of the format that `function` needs: 3 has `cases`, 4 `checks`,
-/// and 5 tensor maps by value.
+/// 5 tensor maps by value, and 6 such in mode im2col, by value or not.
 static int64_t getVersion(const Object &function) {
+  int64_t version = function.get("checks") ? 4 : function.get("cases") ? 3 : 2;
   if (const Array *launches = function.getArray("launches"))
     for (const llvm::json::Value &launch : *launches)
       for (const llvm::json::Value &parameter :
-           *launch.getAsObject()->getArray("parameters"))
+           *launch.getAsObject()->getArray("parameters")) {
+        if (parameter.getAsObject()->get("im2col"))
+          return 6;
         if (parameter.getAsObject()->getString("type") == "tensor_map")
-          return 5;
-  return function.get("checks") ? 4 : function.get("cases") ? 3 : 2;
+          version = 5;
+      }
+  return version;
 }
 
 FailureOr<Object> nm_sparse::makeManifest(ModuleOp module,

@@ -11,6 +11,7 @@
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "nm_sparse/GPU/Support/Buffers.h"
+#include "nm_sparse/GPU/Support/Im2col.h"
 #include "nm_sparse/GPU/Support/KernelArguments.h"
 #include "nm_sparse/Target/Target.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -130,6 +131,10 @@ Object FunctionWriter::writeTensorMap(nvgpu::TmaCreateDescriptorOp map,
       {"swizzle", nvgpu::stringifyTensorMapSwizzleKind(type.getSwizzle())},
       {"l2_promotion",
        nvgpu::stringifyTensorMapL2PromoKind(type.getL2promo())}};
+  if (std::optional<Im2colBox> pixels = getIm2col(map))
+    object["im2col"] = Object{{"lower", Array(pixels->lower)},
+                              {"upper", Array(pixels->upper)},
+                              {"strides", Array(pixels->strides)}};
   addView(object, tensor, name);
   return object;
 }

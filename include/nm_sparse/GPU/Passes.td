@@ -59,15 +59,20 @@ def NMSparseOrderMetadataPass
   let dependentDialects = ["::mlir::NVVM::NVVMDialect"];
 }
 
-def NMSparseLowerByteMapsPass : Pass<"nm-sparse-lower-byte-maps"> {
-  let summary = "tensor maps of 8-bit elements to those of unsigned bytes";
+def NMSparseLowerTensorMapsPass : Pass<"nm-sparse-lower-tensor-maps"> {
+  let summary = "tensor maps that upstream does not make, to those that it does";
   let description = [{
-    Runs before `--convert-nvgpu-to-nvvm`, which of 8-bit types knows `ui8`
-    alone, and gives any other type the number of some wider one. The tensor of
+    Runs before `--convert-nvgpu-to-nvvm`. A map with `nm_tile.im2col`, of which
+    that would make a tiled one, becomes a call of
+    `mgpuTensorMapEncodeIm2colMemref` of the runtime. Of 8-bit types it knows `ui8`
+    alone, and gives any other type the number of some wider one: the tensor of
     each `nvgpu.tma.create.descriptor` of `i8`, `f8E4M3FN` or `f8E5M2` becomes one
     of `ui8` by a `builtin.unrealized_conversion_cast`, which goes away with the
     conversion to LLVM: the tensor memory accelerator copies bytes as they are.
   }];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::func::FuncDialect",
+                           "::mlir::LLVM::LLVMDialect"];
 }
 
 def NMSparseLowerF8Pass : Pass<"nm-sparse-lower-f8"> {

@@ -11,6 +11,7 @@
 #define NM_SPARSE_MANIFEST_MANIFEST_H
 
 #include "nm_sparse/Base/Expression.h"
+#include "nm_sparse/Base/Im2col.h"
 #include "nm_sparse/Packing/Checks.h"
 
 #include <optional>
@@ -57,7 +58,8 @@ struct ManifestView {
 };
 
 struct ManifestTensorMap {
-  std::vector<int64_t> box;
+  std::vector<int64_t> box; ///< With `im2col`: pixels and channels.
+  std::optional<Im2colPixels> im2col;
   int swizzle = 0, l2Promotion = 0; ///< As CUDA numbers them.
 };
 

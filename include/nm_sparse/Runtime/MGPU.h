@@ -79,6 +79,16 @@ mgpuTensorMapEncodeTiledMemref(int64_t rank, void *descriptor, int64_t dataType,
                                int64_t l2Promotion, int64_t oobFill,
                                const int64_t *boxDims);
 
+/// The same in mode im2col, for a memref of images of (h, w, channels).
+/// `boxDims` is the pixels and channels of one copy. It goes over the pixels of
+/// an image from `lower` to `upper` beyond the last one in steps of `strides`:
+/// two numbers each, for h and w.
+NMS_API void *mgpuTensorMapEncodeIm2colMemref(
+    int64_t rank, void *descriptor, int64_t dataType, int64_t interleave,
+    int64_t swizzle, int64_t l2Promotion, int64_t oobFill,
+    const int64_t *boxDims, const int64_t *lower, const int64_t *upper,
+    const int64_t *strides);
+
 #ifdef __cplusplus
 }
 #endif

@@ -35,6 +35,13 @@ static bool gathersSectors(const Convolution &convolution) {
          image.getShape().back() * bits / 8 % kChunkBytes == 0;
 }
 
+/// Returns true if `encoding` is n:m of single elements of each output.
+static bool hasSingleElements(EncodingAttr encoding) {
+  return !encoding.isFree() && !encoding.hasInnerLevel() &&
+         encoding.getBlockK() == 1 && encoding.getBlockN() == 1 &&
+         encoding.getOrder() == OutputOrder::Identity;
+}
+
 /// Returns true if kernels copy all rows, since each element of the weight is
 /// kept or not, from an image whose channels are neighbours, 16 bytes and more
 /// at a time.
@@ -45,7 +52,7 @@ static bool copiesChannels(const Convolution &convolution) {
   unsigned bits = image.getElementTypeBitWidth();
   return convolution.imageOrder == "bhwc" &&
          convolution.resultOrder == "bpqf" && convolution.rows.back() == 'c' &&
-         (bits == 8 || bits == 16) && encoding.isTwoOfFour() &&
+         (bits == 8 || bits == 16) && hasSingleElements(encoding) &&
          image.getShape().back() * bits / 8 % kChunkBytes == 0;
 }
 

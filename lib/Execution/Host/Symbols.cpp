@@ -103,6 +103,7 @@ mlir::nm_sparse::getRuntimeSymbols(llvm::orc::MangleAndInterner mangle) {
   NM_SPARSE_SYMBOL(mgpuStreamSynchronize);
   NM_SPARSE_SYMBOL(mgpuStreamWaitEvent);
   NM_SPARSE_SYMBOL(mgpuTensorMapEncodeTiledMemref);
+  NM_SPARSE_SYMBOL(mgpuTensorMapEncodeIm2colMemref);
   NM_SPARSE_SYMBOL(nmsReferenceMatmul);
   NM_SPARSE_SYMBOL(nmsReferenceSparseMatmul);
   NM_SPARSE_SYMBOL(nmsRuntimeCheckBits);

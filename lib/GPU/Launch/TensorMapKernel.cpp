@@ -11,6 +11,7 @@
 
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "nm_sparse/GPU/Support/Im2col.h"
 #include "nm_sparse/GPU/Support/KernelArguments.h"
 
 using namespace mlir;
@@ -51,6 +52,11 @@ static std::optional<int32_t> getElementNumber(Type type) {
 }
 
 LogicalResult nm_sparse::checkDeviceMap(TmaCreateDescriptorOp map) {
+  if (getIm2col(map))
+    return map.emitError("is in mode im2col, which no kernel can make: "
+                         "tensormap.replace has no fields of it; let the host "
+                         "make maps (--arguments fields or bound), or choose a "
+                         "schedule without it");
   auto type = dyn_cast<MemRefType>(getMappedTensor(map).getType());
   if (!type)
     return map.emitError("is of a memref whose rank is not known");

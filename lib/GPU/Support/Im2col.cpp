@@ -2,9 +2,6 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The ranges are those of cuTensorMapEncodeIm2col for a tensor of rank 4, which
-// packs each corner into 8 bits per dimension.
-//
 //===----------------------------------------------------------------------===//
 
 #include "nm_sparse/GPU/Support/Im2col.h"
@@ -12,27 +9,26 @@
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/Diagnostics.h"
+#include "nm_sparse/Base/Im2col.h"
 
 using namespace mlir;
 using namespace mlir::nm_sparse;
 using llvm::ArrayRef;
 using llvm::StringLiteral;
 
-static constexpr int64_t kRank = 4, kSpatial = kRank - 2;
-
 namespace {
 
 /// One array of the dictionary.
 struct Field {
   StringLiteral name;
-  int64_t least, most;
+  nms::Im2colRange legal;
 };
 
 } // namespace
 
-static constexpr Field kLower = {"lower", -128, 127};
-static constexpr Field kUpper = {"upper", -128, 127};
-static constexpr Field kStrides = {"strides", 1, 8};
+static constexpr Field kLower = {"lower", nms::kIm2colCorners};
+static constexpr Field kUpper = {"upper", nms::kIm2colCorners};
+static constexpr Field kStrides = {"strides", nms::kIm2colStrides};
 
 std::optional<Im2colBox>
 nm_sparse::getIm2col(nvgpu::TmaCreateDescriptorOp map) {
@@ -65,15 +61,16 @@ static LogicalResult verifyField(Operation *op, DictionaryAttr fields,
     return op->emitError("'")
            << kIm2colAttrName << "' must have '" << field.name
            << "', an array<i64> of two numbers, for h and w, from "
-           << field.least << " to " << field.most << ", got " << found;
+           << field.legal.least << " to " << field.legal.most << ", got "
+           << found;
   };
   if (!value)
     return fail("none");
   auto numbers = dyn_cast<DenseI64ArrayAttr>(value);
-  if (!numbers || numbers.size() != kSpatial)
+  if (!numbers || numbers.size() != nms::kIm2colPixelRank)
     return fail(value);
   for (int64_t number : numbers.asArrayRef())
-    if (number < field.least || number > field.most)
+    if (!field.legal.contains(number))
       return fail(value);
   return success();
 }
@@ -102,9 +99,10 @@ LogicalResult nm_sparse::verifyIm2col(Operation *op, Attribute attribute) {
   if (!cast || cast->getNumOperands() != 1)
     return success();
   auto tensor = dyn_cast<MemRefType>(cast->getOperand(0).getType());
-  if (tensor && tensor.getRank() != kRank)
+  if (tensor && tensor.getRank() != nms::kIm2colRank)
     return op->emitError("with '")
-           << kIm2colAttrName << "' must map a tensor of rank " << kRank
-           << ", images of (h, w, channels), got " << tensor;
+           << kIm2colAttrName << "' must map a tensor of rank "
+           << nms::kIm2colRank << ", images of (h, w, channels), got "
+           << tensor;
   return success();
 }

@@ -127,22 +127,39 @@ void BodyWriter::encodeMap(unsigned number,
       expressions.writeSizes(parameter.source, parameter.view);
   std::vector<std::string> strides =
       expressions.writeStrides(parameter.source, parameter.view);
-  SmallVector<std::string> box;
-  for (int64_t size : parameter.map.box)
-    box.push_back(std::to_string(size));
+  auto writeNumbers = [](llvm::ArrayRef<int64_t> numbers) {
+    return llvm::join(
+        llvm::map_range(numbers,
+                        [](int64_t number) { return std::to_string(number); }),
+        ", ");
+  };
+  const ManifestTensorMap &map = parameter.map;
   os << "    CUtensorMap p" << number << ";\n";
-  os << llvm::formatv(
-      "    {\n"
-      "      const int64_t sizes[] = {{{0}};\n"
-      "      const int64_t strides[] = {{{1}};\n"
-      "      const uint32_t box[] = {{{2}};\n"
-      "      NMS_TRY(nms_encode(&p{3}, {4}, {5}, {6}, {7}, sizes,\n"
-      "                         strides, box, {8}, {9}));\n"
-      "    }\n",
-      llvm::join(sizes, ", "), llvm::join(strides, ", "), llvm::join(box, ", "),
-      number, type.getMapType(), sizes.size(), type.elementBytes,
-      getPointer(parameter.source, parameter.view), parameter.map.swizzle,
-      parameter.map.l2Promotion);
+  os << llvm::formatv("    {\n"
+                      "      const int64_t sizes[] = {{{0}};\n"
+                      "      const int64_t strides[] = {{{1}};\n"
+                      "      const uint32_t box[] = {{{2}};\n",
+                      llvm::join(sizes, ", "), llvm::join(strides, ", "),
+                      writeNumbers(map.box));
+  std::string pointer = getPointer(parameter.source, parameter.view);
+  if (map.im2col)
+    os << llvm::formatv(
+        "      const int lower[] = {{{0}}, upper[] = {{{1}};\n"
+        "      const uint32_t steps[] = {{{2}};\n"
+        "      NMS_TRY(nms_encode_im2col(&p{3}, {4}, {5}, {6}, sizes,\n"
+        "                                strides, box, lower, upper, steps,\n"
+        "                                {7}, {8}));\n"
+        "    }\n",
+        writeNumbers(map.im2col->lower), writeNumbers(map.im2col->upper),
+        writeNumbers(map.im2col->strides), number, type.getMapType(),
+        type.elementBytes, pointer, map.swizzle, map.l2Promotion);
+  else
+    os << llvm::formatv(
+        "      NMS_TRY(nms_encode(&p{0}, {1}, {2}, {3}, {4}, sizes,\n"
+        "                         strides, box, {5}, {6}));\n"
+        "    }\n",
+        number, type.getMapType(), sizes.size(), type.elementBytes, pointer,
+        map.swizzle, map.l2Promotion);
 }
 
 void BodyWriter::declare(unsigned number, const ManifestParameter &parameter) {

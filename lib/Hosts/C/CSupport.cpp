@@ -142,7 +142,22 @@ static NMS_UNUSED CUresult nms_launch(int kernel, const int64_t *grid,
                           NULL);
 }
 
-// Sizes, strides (in elements) and box have the outermost dimension first.
+// Of sizes and strides (in elements) with the outermost dimension first.
+static NMS_UNUSED void nms_describe(int rank, int64_t element_bytes,
+                                    const int64_t *sizes,
+                                    const int64_t *strides,
+                                    cuuint64_t *extents, cuuint64_t *pitches) {
+  for (int i = 0; i < rank; ++i) {
+    int dim = rank - 1 - i;
+    // The map of an empty array is not read, but must be one.
+    extents[i] = (cuuint64_t)nms_maximum(sizes[dim], 1);
+    if (i > 0)
+      pitches[i - 1] =
+          (cuuint64_t)nms_maximum(strides[dim] * element_bytes, 16);
+  }
+}
+
+// As above; so has box.
 static NMS_UNUSED CUresult nms_encode(CUtensorMap *map, int type, int rank,
                                       int64_t element_bytes, CUdeviceptr base,
                                       const int64_t *sizes,
@@ -151,19 +166,33 @@ static NMS_UNUSED CUresult nms_encode(CUtensorMap *map, int type, int rank,
                                       int promotion) {
   cuuint64_t extents[NMS_MAX_RANK], pitches[NMS_MAX_RANK];
   cuuint32_t boxes[NMS_MAX_RANK], steps[NMS_MAX_RANK];
+  nms_describe(rank, element_bytes, sizes, strides, extents, pitches);
   for (int i = 0; i < rank; ++i) {
-    int dim = rank - 1 - i;
-    // The map of an empty array is not read, but must be one.
-    extents[i] = (cuuint64_t)nms_maximum(sizes[dim], 1);
-    if (i > 0)
-      pitches[i - 1] =
-          (cuuint64_t)nms_maximum(strides[dim] * element_bytes, 16);
-    boxes[i] = box[dim];
+    boxes[i] = box[rank - 1 - i];
     steps[i] = 1;
   }
   return cuTensorMapEncodeTiled(
       map, (CUtensorMapDataType)type, (cuuint32_t)rank, (void *)base, extents,
       pitches, boxes, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
+      (CUtensorMapSwizzle)swizzle, (CUtensorMapL2promotion)promotion,
+      CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+}
+
+// Of images of (h, w, channels), in mode im2col: a copy takes some channels of
+// box[0] pixels, of those from `lower` to `upper` beyond the last one in each
+// `step`. These are for (h, w).
+static NMS_UNUSED CUresult nms_encode_im2col(
+    CUtensorMap *map, int type, int64_t element_bytes, CUdeviceptr base,
+    const int64_t *sizes, const int64_t *strides, const uint32_t *box,
+    const int *lower, const int *upper, const uint32_t *step, int swizzle,
+    int promotion) {
+  cuuint64_t extents[4], pitches[4];
+  cuuint32_t steps[4] = {1, step[1], step[0], 1};
+  int first[2] = {lower[1], lower[0]}, last[2] = {upper[1], upper[0]};
+  nms_describe(4, element_bytes, sizes, strides, extents, pitches);
+  return cuTensorMapEncodeIm2col(
+      map, (CUtensorMapDataType)type, 4, (void *)base, extents, pitches, first,
+      last, box[1], box[0], steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
       (CUtensorMapSwizzle)swizzle, (CUtensorMapL2promotion)promotion,
       CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
 }

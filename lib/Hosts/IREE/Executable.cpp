@@ -30,10 +30,12 @@ llvm::Error Executable::add(const ManifestLaunch &launch) {
   int64_t constants = 0;
   for (const ManifestParameter &parameter : launch.parameters) {
     if (parameter.kind == ManifestParameter::Kind::TensorMap)
-      return makeError("kernel {0} takes a tensor map, which IREE does not "
-                       "encode: let kernels make them (--arguments "
-                       "device-maps)",
-                       launch.kernel);
+      return makeError("kernel {0} takes a tensor map{1}", launch.kernel,
+                       parameter.map.im2col
+                           ? " in mode im2col, which neither IREE nor a kernel "
+                             "encodes: choose a schedule without it"
+                           : ", which IREE does not encode: let kernels make "
+                             "them (--arguments device-maps)");
     if (parameter.kind == ManifestParameter::Kind::Number) {
       if (parameter.type != "i32" && parameter.type != "f32")
         return makeError("kernel {0} takes a number of type {1}, and IREE "

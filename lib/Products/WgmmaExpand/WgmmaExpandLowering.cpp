@@ -87,6 +87,9 @@ void WgmmaExpandEmitter::emitParts(Weights &weights, ArrayRef<Part> parts,
                                    MutableArrayRef<Value> scalars) {
   TileDescriptor x(b, loc, op.getLhs(), isKMajor);
   x.startAt(layout.warpToken);
+  // Threads have written activations, which products read in another proxy.
+  if (!op.getSchedule().isBulk())
+    emitAsyncProxyFence(b, loc);
   int64_t perProduct = kProductOutputs * tokens / 128;
   auto getRows = [&](Part part) {
     int64_t end = std::min(part.row + partRows, weights.getRows());

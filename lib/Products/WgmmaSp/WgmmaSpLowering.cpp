@@ -118,7 +118,8 @@ void WgmmaSpEmitter::emit(MutableArrayRef<Value> scalars) {
   SmallVector<Value> panelRows;
   for (int64_t output = 0; output < outputs; output += kWarpgroupOutputs)
     panelRows.push_back(getPanelRow(output));
-  if (op.getCondensed())
+  // Threads have written activations, which products read in another proxy.
+  if (!op.getSchedule().isBulk())
     emitAsyncProxyFence(b, loc);
   NVVM::WgmmaFenceAlignedOp::create(b, loc);
   for (int64_t number = 0; number < tiles; number += productTiles)

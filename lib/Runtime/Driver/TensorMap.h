@@ -7,15 +7,21 @@
 #ifndef NM_SPARSE_LIB_RUNTIME_DRIVER_TENSORMAP_H
 #define NM_SPARSE_LIB_RUNTIME_DRIVER_TENSORMAP_H
 
+#include "nm_sparse/Base/Im2col.h"
+
 #include <cstdint>
+#include <optional>
 
 namespace nms {
 
-/// Arguments of cuTensorMapEncodeTiled beside the array; numbers are CUDA's.
+/// Arguments of cuTensorMapEncodeTiled or, with `im2col`, of
+/// cuTensorMapEncodeIm2col beside the array; numbers are CUDA's.
 struct TensorMapFormat {
   int64_t dataType = 0, interleave = 0, swizzle = 0, l2Promotion = 0,
           oobFill = 0;
-  const int64_t *boxDims = nullptr; ///< Outermost first.
+  /// Outermost first. With `im2col`, two: pixels and channels.
+  const int64_t *boxDims = nullptr;
+  std::optional<Im2colPixels> im2col;
 };
 
 /// Where a map lies: kernels take its address, or all of it by value.

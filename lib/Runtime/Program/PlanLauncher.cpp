@@ -67,6 +67,7 @@ void *PlanLauncher::makeMap(const PlannedMap &map, const void *base) const {
   format.swizzle = map.swizzle;
   format.l2Promotion = map.l2Promotion;
   format.boxDims = map.box.data();
+  format.im2col = map.im2col;
   return encodeTensorMap("nmsProgramLaunch", static_cast<int64_t>(rank),
                          descriptor, format,
                          map.isByValue ? MapMemory::Host : MapMemory::Device);

@@ -31,6 +31,7 @@ struct PlannedMap {
   int64_t dataType = 0;
   int swizzle = 0, l2Promotion = 0;
   bool isByValue = false;
+  std::optional<Im2colPixels> im2col;
   std::unique_ptr<MapCopies> copies = std::make_unique<MapCopies>();
 };
 

@@ -1,5 +1,5 @@
-// RUN: nm-opt %s --nm-sparse-lower-byte-maps | FileCheck %s
-// RUN: nm-opt %s --nm-sparse-lower-byte-maps --convert-nvgpu-to-nvvm | FileCheck %s --check-prefix=CALL
+// RUN: nm-opt %s --nm-sparse-lower-tensor-maps | FileCheck %s
+// RUN: nm-opt %s --nm-sparse-lower-tensor-maps --convert-nvgpu-to-nvvm | FileCheck %s --check-prefix=CALL
 
 !bytes = !nvgpu.tensormap.descriptor<tensor = memref<64x128xi8, 3>, swizzle = swizzle_128b, l2promo = l2promo_128b, oob = zero, interleave = none>
 !floats = !nvgpu.tensormap.descriptor<tensor = memref<64x128xf8E4M3FN, 3>, swizzle = swizzle_128b, l2promo = l2promo_128b, oob = zero, interleave = none>
@@ -26,4 +26,20 @@ func.func @maps(%b: memref<*xi8>, %f: memref<*xf8E4M3FN>, %h: memref<*xf16>, %ro
   %1 = nvgpu.tma.create.descriptor %f box[%rows, %columns] : memref<*xf8E4M3FN> -> !floats
   %2 = nvgpu.tma.create.descriptor %h box[%rows, %columns] : memref<*xf16> -> !halves
   return %0, %1, %2 : !bytes, !floats, !halves
+}
+
+!pixels = !nvgpu.tensormap.descriptor<tensor = memref<128x64xf16, 3>, swizzle = swizzle_128b, l2promo = l2promo_128b, oob = zero, interleave = none>
+
+// The runtime makes a map in mode im2col: of halves, number 6, with swizzle 3 and
+// promotion 2, and of arrays.
+// CHECK-DAG: func.func private @mgpuTensorMapEncodeIm2colMemref(memref<*xi8>, i64, i64, i64, i64, i64, !llvm.ptr, !llvm.ptr, !llvm.ptr, !llvm.ptr) -> !llvm.ptr
+// CHECK-LABEL: @pixels
+// CHECK-NOT: nvgpu.tma.create.descriptor
+// CHECK: %[[X:.*]] = builtin.unrealized_conversion_cast %{{.*}} : memref<*xf16> to memref<*xi8>
+// CHECK: %[[MAP:.*]] = call @mgpuTensorMapEncodeIm2colMemref(%[[X]], %c6_i64, %c0_i64, %c3_i64, %c2_i64, %c0_i64{{.*}},
+// CHECK: return %[[MAP]] : !llvm.ptr
+func.func @pixels(%x: memref<*xf16>, %n: index) -> !llvm.ptr {
+  %0 = nvgpu.tma.create.descriptor %x box[%n, %n] {nm_tile.im2col = {lower = array<i64: -1, -1>, upper = array<i64: -1, -2>, strides = array<i64: 1, 2>}} : memref<*xf16> -> !pixels
+  %1 = builtin.unrealized_conversion_cast %0 : !pixels to !llvm.ptr
+  return %1 : !llvm.ptr
 }
