@@ -92,22 +92,33 @@ class Driver:
         ones = (ctypes.c_uint32 * rank)(*[1] * rank)
         memory = ctypes.create_string_buffer(128 + 64)
         start = -ctypes.addressof(memory) % 64
+        pixels = parameter.get("im2col")
+        if pixels:
+            box = _im2col_arguments(pixels, parameter["box"])
         self.call(
-            "cuTensorMapEncodeTiled",
+            "cuTensorMapEncodeIm2col" if pixels else "cuTensorMapEncodeTiled",
             ctypes.c_void_p(ctypes.addressof(memory) + start),
             MAP_TYPES[memref.element],
             rank,
             ctypes.c_void_p(memref.address),
             sizes,
             steps,
-            box,
-            ones,
+            *(box if pixels else (box, ones)),
             0,  # no interleave
             SWIZZLES[parameter["swizzle"]],
             PROMOTIONS[parameter["l2_promotion"]],
             0,  # zeros outside
         )
         return memory.raw[start : start + 128]
+
+
+def _im2col_arguments(pixels, box):
+    """Corners, channels and pixels of a copy, and strides, innermost first."""
+    lower, upper = (
+        (ctypes.c_int * 2)(*pixels[name][::-1]) for name in ("lower", "upper")
+    )
+    steps = (ctypes.c_uint32 * 4)(1, *pixels["strides"][::-1], 1)
+    return lower, upper, box[1], box[0], steps
 
 
 def _product(sizes):

@@ -115,6 +115,8 @@ void nm_sparse::buildSchedulePipeline(OpPassManager &pm,
   select.objective = options.objective;
   select.mergeLaunches = options.launches == "merged";
   pm.addNestedPass<func::FuncOp>(createNMSparseSelectSchedulePass(select));
+  if (options.arguments == "device-maps")
+    pm.addNestedPass<func::FuncOp>(createNMSparseCopyImagesPass());
 }
 
 void nm_sparse::buildTilePipeline(OpPassManager &pm,

@@ -100,12 +100,23 @@ TEST_F(EnergyModel, CountsPatches) {
   MatmulProblem patches = makeProblem(64);
   patches.patchShare = 1.0 / 9;
   patches.xFeatureMajor = true;
-  EnergyEvents inPlace = count(patches, mma);
-  EXPECT_EQ(inPlace.launches, 1);
+  MLIRContext *context = mma.getContext();
+  auto getPatches = [&](StringRef image) {
+    return PatchesAttr::get(context, {3, 3}, {1, 1}, {1, 1}, {1, 1}, {1, 1},
+                            image, "crs");
+  };
+  patches.patches = getPatches("chwb");
+  patches.image =
+      RankedTensorType::get({64, 8, 8, 16}, Float16Type::get(context));
+  EXPECT_EQ(count(patches, mma).launches, 1);
   ScheduleAttr copies = schedule(
       "tile = [64, 128, 32], product = mma<warps = [2, 2]>, transfers = {x = "
       "copy, values = copy, index = resident}, pipeline = "
       "async_groups<stages = 3>, grid = flat");
+  EnergyEvents inPlace = count(patches, copies);
+  EXPECT_EQ(inPlace.launches, 1);
+  // No transfer reads those of a batch that comes first.
+  patches.patches = getPatches("bchw");
   EnergyEvents apart = count(patches, copies);
   EXPECT_EQ(apart.launches, 2);
   double x = 64.0 * 4096 * 2;

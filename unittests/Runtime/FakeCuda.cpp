@@ -337,6 +337,19 @@ FAKE Result cuTensorMapEncodeTiled(TensorMap *map, int, uint32_t, void *base,
   state.strideBytes = strides[0];
   return success;
 }
+FAKE Result cuTensorMapEncodeIm2col(TensorMap *map, int, uint32_t, void *base,
+                                    const uint64_t *, const uint64_t *strides,
+                                    const int *lower, const int *,
+                                    uint32_t channels, uint32_t pixels,
+                                    const uint32_t *, int, int, int, int) {
+  ++state.tensorMaps;
+  map->opaque[0] = reinterpret_cast<uint64_t>(base);
+  map->opaque[1] = static_cast<uint64_t>(lower[0] + 1000);
+  state.boxInner = channels;
+  state.boxOuter = pixels;
+  state.strideBytes = strides[0];
+  return success;
+}
 
 FAKE int cublasCreate_v2(Handle *handle) {
   *handle = box<Handle>(0);

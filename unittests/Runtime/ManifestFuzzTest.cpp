@@ -200,4 +200,42 @@ TEST_F(ManifestFuzzTest, FieldsOfBoundKernelsAreChecked) {
   expect("swizzle_64b", "swizzle_96b", "swizzle 'swizzle_96b'");
 }
 
+/// A map of images of an array of four sizes.
+std::string makeIm2colManifest() {
+  std::string text = makeBoundManifest();
+  auto replace = [&](const std::string &old, const std::string &by) {
+    text.replace(text.find(old), old.size(), by);
+  };
+  replace(R"("manifest_version": 5)", R"("manifest_version": 6)");
+  replace(
+      R"("sizes": ["arg0.size[0]", "64"], "strides": ["arg1.stride[0]", "1"])",
+      R"("sizes": ["2", "4", "4", "64"],
+             "strides": ["1024", "256", "64", "1"],
+             "im2col": {"lower": [-1, -1], "upper": [-1, 0],
+                        "strides": [1, 2]})");
+  return text;
+}
+
+TEST_F(ManifestFuzzTest, AnyTextOfImagesIs) { run(makeIm2colManifest(), 5); }
+
+TEST_F(ManifestFuzzTest, FieldsOfImagesAreChecked) {
+  load(makeIm2colManifest());
+  EXPECT_TRUE(program) << nmsLastError();
+  auto expect = [&](const std::string &old, const std::string &by,
+                    const char *message) {
+    std::string text = makeIm2colManifest();
+    text.replace(text.find(old), old.size(), by);
+    load(text);
+    EXPECT_FALSE(program) << by;
+    EXPECT_NE(std::string(nmsLastError()).find(message), std::string::npos)
+        << nmsLastError();
+  };
+  expect("[-1, -1]", "[-129, -1]", "legal are two numbers, for h and w");
+  expect("[-1, 0]", "[-1]", "legal are two numbers, for h and w");
+  expect("[1, 2]", "[1, 9]", "from 1 to 8");
+  expect("[1, 2]", "[1, 18446744073709551615]", "from 1 to 8");
+  expect(R"("box": [4, 32])", R"("box": [4, 1, 32])",
+         "legal are two: pixels and channels");
+}
+
 } // namespace

@@ -104,7 +104,7 @@ TEST_F(ProgramTest, ManifestsThatAreNoneSayWhy) {
   expect("{", "the manifest is not JSON");
   expect("{}", "'manifest_version' is missing");
   expect(R"({"manifest_version": 9, "functions": []})",
-         "manifest_version is 9, legal are 2 to 5");
+         "manifest_version is 9, legal are 2 to 6");
   expect(R"({"manifest_version": 2, "functions": []})", "it has no functions");
   std::string wrong = makeManifest("1");
   wrong.replace(wrong.find("memref<?x64xf16>"), 16, "memref<?x64qf16>");

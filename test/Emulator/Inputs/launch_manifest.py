@@ -61,6 +61,7 @@ def encode(array, parameter):
     strides = [int(stride) for stride in parameter.get("strides", strides)]
     size = BYTES[array.element]
     rank = len(sizes)
+    assert "im2col" not in parameter, "this launcher makes tiled maps alone"
     storage = ctypes.create_string_buffer(192)
     tensor_map = storage, (ctypes.addressof(storage) + 63) // 64 * 64
     call(

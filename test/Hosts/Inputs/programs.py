@@ -135,7 +135,7 @@ def make_convolution(p: Program) -> None:
     """NHWC, of a window of 1, 2 or 3, without zeros around the image."""
     rng = p.rng
     side, window = int(rng.integers(4, 7)), int(rng.integers(1, 4))
-    channels, outputs = 16 * int(rng.integers(1, 4)), 32 * int(rng.integers(1, 3))
+    channels, outputs = 16 * int(rng.integers(1, 5)), 32 * int(rng.integers(1, 3))
     p.tokens = TOKENS
     x = draw_x(p, "f16", TOKENS, side, side, channels)
     sizes = (window, window, channels, outputs)

@@ -139,6 +139,28 @@ def NMSparseSelectSchedulePass
   let dependentDialects = ["::mlir::nm_sparse::NMTileDialect"];
 }
 
+def NMSparseCopyImagesPass
+    : Pass<"nm-sparse-copy-images", "::mlir::func::FuncOp"> {
+  let summary = "let threads copy images, not the tensor memory accelerator";
+  let description = [{
+    For programs whose kernels make their own tensor maps, which cannot be those
+    of images. A schedule with `x = bulk` of a product whose activations are
+    `nm_sparse.patches` of an image that the tensor memory accelerator would read
+    gets `x = copy`, and a grid without clusters. Other schedules stay.
+
+    ```mlir
+    // Before
+    %x = nm_sparse.patches <kernel = [3, 3], image = "bhwc", rows = "rsc"> %image ...
+    %y = nm_sparse.matmul ... config = #nm_tile.schedule<...
+           transfers = {x = bulk, values = bulk, index = bulk}, ...>
+    // After
+    %y = nm_sparse.matmul ... config = #nm_tile.schedule<...
+           transfers = {x = copy, values = bulk, index = bulk}, ...>
+    ```
+  }];
+  let dependentDialects = ["::mlir::nm_sparse::NMTileDialect"];
+}
+
 def NMSparseTilePass : Pass<"nm-sparse-tile", "::mlir::func::FuncOp"> {
   let summary = "tile each matmul over CTAs and K steps";
   let description = [{
