@@ -12,6 +12,7 @@
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/NVGPU/IR/NVGPUDialect.h"
 #include "mlir/IR/SymbolTable.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
 
 namespace mlir::nm_sparse {
 #define GEN_PASS_DEF_NMSPARSELOWERTENSORMAPSPASS
@@ -99,11 +100,20 @@ private:
     return arith::ConstantIntOp::create(b, loc, b.getI64Type(), number);
   }
 
-  /// The address of `numbers`.
+  /// The address of `numbers`, of a place that is the function's: in a loop,
+  /// others would make the stack grow.
   Value getArray(ArrayRef<int64_t> numbers) {
     Type word = b.getI64Type();
-    Value array = LLVM::AllocaOp::create(
-        b, loc, pointer, word, getNumber(static_cast<int64_t>(numbers.size())));
+    Value array;
+    {
+      OpBuilder::InsertionGuard guard(b);
+      b.setInsertionPointToStart(&map->getParentOfType<FunctionOpInterface>()
+                                      .getFunctionBody()
+                                      .front());
+      array = LLVM::AllocaOp::create(
+          b, loc, pointer, word,
+          getNumber(static_cast<int64_t>(numbers.size())));
+    }
     for (auto [i, number] : llvm::enumerate(numbers)) {
       Value at =
           LLVM::GEPOp::create(b, loc, pointer, word, array,

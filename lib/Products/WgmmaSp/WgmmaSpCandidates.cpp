@@ -220,6 +220,9 @@ static void proposeCopies(const ScheduleEnumerator &to, Proposer &proposer) {
     // longer than others.
     if (problem.xFeatureMajor && tokens < problem.tokens && tokens % line != 0)
       continue;
+    // Threads would fill lines up with zeros.
+    if (problem.xFeatureMajor && !proposer.isBulk() && tokens % line != 0)
+      continue;
     for (auto [outputs, warpgroups] : {std::pair<int64_t, int64_t>{64, 1},
                                        {128, 2},
                                        {192, 3},

@@ -280,12 +280,8 @@ bool Planner::planMap(const ManifestParameter &parameter,
   planned.map = static_cast<int>(plan->maps.size());
   size_t rank = parameter.map.im2col ? kIm2colRank : parameter.map.box.size();
   if (rank != extents.sizes.size())
-    return !fail(
-        "a tensor map of @%s is of %zu dimensions%s, and its array has "
-        "%zu",
-        function.name.c_str(), rank,
-        parameter.map.im2col ? ", as all in mode im2col" : "",
-        extents.sizes.size());
+    return !fail("a tensor map of @%s is of %zu dimensions, its array of %zu",
+                 function.name.c_str(), rank, extents.sizes.size());
   plan->maps.push_back({extents.sizes, extents.strides, parameter.map.box,
                         type.getMapType(), parameter.map.swizzle,
                         parameter.map.l2Promotion, parameter.isByValue,

@@ -6,7 +6,10 @@
 
 #include "Transfers/TransferAttrs.h"
 
+#include "mlir/IR/TypeUtilities.h"
+#include "nm_sparse/Dialect/NMTile/IR/TileLayout.h"
 #include "nm_sparse/Dialect/NMTile/Utils/CopyToTile.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace mlir::nm_sparse;
@@ -30,7 +33,13 @@ bool CopyAttr::readsPatches(PatchesAttr patches, ShapedType) const {
 Value CopyAttr::promote(OpBuilder &b, PromotedOperand &operand, Value) const {
   Location loc = operand.getLoc();
   Value source = dropBatch(b, loc, operand.source, operand.batchDim);
-  return copyToTile(b, loc, source, operand.tile,
+  SmallVector<int64_t> tile = operand.tile;
+  // Products that have their weight in bulk read activations in whole lines.
+  if (operand.role == OperandRole::Activations &&
+      getSchedule(operand.op).hasBulkBits())
+    tile.back() = llvm::alignTo(
+        tile.back(), getLineElements(getElementTypeOrSelf(source.getType())));
+  return copyToTile(b, loc, source, tile,
                     operand.tokensFirst != operand.tileTokensFirst,
                     operand.patches, operand.patchSlice);
 }

@@ -246,6 +246,7 @@ CASES = [
     ("8:16, block = [1, 32]", torch.float16, dict(kernel_size=3, dilation=2)),
     ("[4:8, block = [1, 32]], [2:4]", torch.float16, dict(kernel_size=2, padding=1)),
     ("2:4", torch.float16, dict(kernel_size=3, padding=1)),
+    ("1:4", torch.bfloat16, dict(kernel_size=(3, 2), stride=2, padding=1)),
     ("8:16", torch.float32, dict(kernel_size=(2, 4), padding="same")),
     ("2:4, block = [1, 4], order = shuffled", torch.float16, dict(kernel_size=3)),
     ("8:16, block = [1, 32]", torch.float16, dict(kernel_size=1, stride=2)),
@@ -261,7 +262,8 @@ def test_kernels(emulator, encoding, dtype, options):
     dense = conv(32, 64, **options)
     layer = NMConv2d.from_dense(dense, encoding, activation="relu").to(dtype)
     gathers = "32]" in encoding or "16]" in encoding
-    is_program = gathers and options["kernel_size"] != 1
+    copies = encoding in ("2:4", "1:4")
+    is_program = (gathers or copies) and options["kernel_size"] != 1
     for seed, last in enumerate((False, True)):
         torch.manual_seed(seed)
         x = images(1 + seed, channels=32, height=6, width=5, dtype=dtype)
@@ -279,6 +281,20 @@ def test_kernels(emulator, encoding, dtype, options):
             torch.testing.assert_close(found, result, rtol=0.02, atol=0.02)
             assert found.stride() == result.stride()
     assert len(emulator) == (4 if is_program else 0)
+
+
+@needs_library
+def test_lines_of_channels_are_copied_in_bulk(emulator):
+    """64 channels of 16 bits are a line, which the tensor memory accelerator reads."""
+    layer = NMConv2d.from_dense(conv(64, 40, kernel_size=3, padding=1), "2:4").half()
+    x = images(2, channels=64, height=5, width=9, dtype=torch.float16)
+    with torch.no_grad():
+        wanted = layer(x)
+        own = (layer.geometry, layer.weight.spec)
+        found = conv_kernels.run_conv(x, layer.components(), layer.bias, None, *own)
+    torch.testing.assert_close(found, wanted, rtol=0.02, atol=0.02)
+    (made,) = emulator
+    assert "im2col" in made.program.manifest_text
 
 
 def test_programs_that_cannot_be_compiled_are_done_without(emulator):

@@ -65,6 +65,8 @@ def test_convolutions_that_would_copy_patches_stay_dense():
     assert "copy patches" in report.left_dense["blocks.0.conv1"]
     gathers = sparsify_(Model(), "2:4, block = [1, 16]", predictor=times)
     assert {"blocks.0.conv1", "blocks.1.conv2"} <= set(gathers.converted)
+    copies = sparsify_(Model().half(), "2:4", predictor=times)
+    assert {"blocks.0.conv1", "blocks.1.conv2"} <= set(copies.converted)
     found = advise(Model(), 256, ["2:4"], predictor=times, progress=False)
     assert "copy patches" in found["blocks.0.conv1"].options[0].reason
     with pytest.raises(TypeError, match="NMConv2d.from_dense"):

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from ...encoding import Encoding, EncodingError
 from ..weight.masks import Score, prune_weight
 from ..weight.shared_spec import with_activation
-from ..weight.spec import ACTIVATIONS, NARROW, spec_texts
+from ..weight.spec import ACTIVATIONS, NARROW, dtype_name, spec_texts
 from ..weight.stored_forms import STORED
 from ..weight.weight import PackedWeight, components_of
 from . import conv_kernels  # noqa: F401  registers what runs on CUDA
@@ -284,12 +284,15 @@ def patches_note(layer: nn.Module, encoding: Encoding) -> str:
     patches of the images; "" of other layers."""
     if not isinstance(layer, nn.Conv2d) or Geometry.of(layer).is_pointwise:
         return ""
-    if conv_kernels.gathers(encoding):
+    dtype = dtype_name(layer.weight.dtype)
+    if conv_kernels.reads_images(encoding, dtype, layer.in_channels):
         return ""
     rows, columns = layer.kernel_size
     return (
-        f"kernels of {rows} x {columns} pixels and this pattern copy patches of the "
-        "images, which is no faster; blocks of 16 outputs and more do not"
+        f"kernels of {rows} x {columns} pixels and this pattern, of {dtype} and "
+        f"{layer.in_channels} channels, copy patches of the images, which is no "
+        "faster; blocks of 16 outputs and more do not, nor do single elements of f16 "
+        "or bf16, as of 2:4, and a multiple of 8 channels"
     )
 
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Convolutions by compiled kernels.
 
-Kernels whose panels have 16 outputs and more gather rows of activations: they read
-images in place, by a program for each size of the images. Other kernels multiply a
-matrix of the images' patches, by the program of a linear layer; kernels of one pixel do
-not need one.
+Kernels whose panels have 16 outputs and more gather rows of activations, and those of
+single elements copy pixels: they read images in place, by a program for each size of
+the images. Other kernels multiply a matrix of the images' patches, by the program of a
+linear layer; kernels of one pixel do not need one.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class ConvKernels(StoredForm):
         chip: str,
         gpu: Optional[str] = None,
     ) -> None:
-        self.has_out = reads_as_it_is(spec, image[2])
+        self.has_out = reads_as_it_is(spec.encoding, spec.dtype, image[2])
         text = conv2d_mlir(
             image,
             spec.shape[0],
@@ -94,14 +94,29 @@ class ConvKernels(StoredForm):
         return self.function(images, whole, *rest, stream=stream)
 
 
-def reads_as_it_is(spec: LinearSpec, channels: int) -> bool:
+def reads_as_it_is(encoding: Encoding, dtype: str, channels: int) -> bool:
     """Whether a program reads `channels_last` images and writes such a result: blocks
-    are channels of one place then (docs/Input.md)."""
+    are channels of one place then, or kernels copy all channels (docs/Input.md)."""
+    has_blocks = encoding.block[0] >= 16 and encoding.block[1] >= _PANEL
     return (
-        spec.encoding.block[0] >= 16
-        and spec.encoding.block[1] >= _PANEL
+        (has_blocks or _has_single_elements(encoding))
         and channels % _CHANNELS == 0
-        and spec.dtype in ("f16", "bf16")
+        and dtype in ("f16", "bf16")
+    )
+
+
+def reads_images(encoding: Encoding, dtype: str, channels: int) -> bool:
+    """Whether programs read images in place, be it transposed ones."""
+    return gathers(encoding) or reads_as_it_is(encoding, dtype, channels)
+
+
+def _has_single_elements(encoding: Encoding) -> bool:
+    """Whether a pattern is n:m of single elements of each output."""
+    return (
+        encoding.block == (1, 1)
+        and len(encoding.levels) == 1
+        and not encoding.is_free
+        and not encoding.is_shuffled
     )
 
 
@@ -152,7 +167,9 @@ def run_conv(
         return unpacked_conv2d(x, weight, bias, residual, geometry, spec)
     image = x.detach().contiguous(memory_format=torch.channels_last)
     y = None
-    if not geometry.is_pointwise and gathers(spec.encoding):
+    if not geometry.is_pointwise and reads_images(
+        spec.encoding, spec.dtype, x.shape[1]
+    ):
         y = _by_program(image, weight, bias, residual, geometry, spec)
     if y is None:
         y = _by_patches(image, weight, bias, residual, geometry, spec)
@@ -169,7 +186,7 @@ def _by_program(
 ) -> Optional[Tensor]:
     """[B, P, Q, N] by a program that reads the images; None where there is none."""
     _, channels, height, width = image.shape
-    fuses = reads_as_it_is(spec, channels)
+    fuses = reads_as_it_is(spec.encoding, spec.dtype, channels)
     inside = spec.canonical
     if residual is not None and not fuses:
         inside = replace(inside, activation="none")

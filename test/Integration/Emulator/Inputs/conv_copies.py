@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Convolutions of NHWC images, with single elements of 2:4 and other patterns, drawn
-from a seed. Kernels copy pixels from the images: by im2col tensor maps, where channels are
-whole lines of 128 bytes, or by threads.
+"""Convolutions with single elements, of 2:4 and other patterns, drawn from a seed.
+Their kernels copy pixels from the images: by im2col tensor maps, where channels are
+last and whole lines of 128 bytes, or by threads.
 
 usage: conv_copies.py OUT_DIR [--count N] [--seed S]
 
@@ -39,10 +39,15 @@ def draw(rng):
     pattern = rng.choice(("2:4", "2:4", "2:4", "1:4", "4:16"))
     size = ELEMENTS[element]
     unit = LINE_BYTES if x == "bulk" or rng.random() < 0.2 else PIECE_BYTES
-    batch = rng.choice((1, 2, 3, 5))
+    if x == "copy" and size > 1 and rng.random() < 0.3:
+        unit = size  # any number of channels
+    batch = rng.choice((1, 2, 3, 5, 8, 16))
     chosen = rng.random() < 0.75
+    layouts = ["nhwc_hwcf", "nhwc_fhwc"]
+    if size > 1:  # elements of 8 bits are not transposed on their way
+        layouts += ["nhwc_fhwc", "chwb"]
     conv = Convolution(
-        layout=rng.choice(("nhwc_hwcf", "nhwc_fhwc")),
+        layout=rng.choice(layouts),
         element=element,
         encoding=f"{pattern}, block = [1, 1]",
         batch=batch if rng.random() < 0.7 else None,

@@ -11,6 +11,7 @@ include "mlir/Pass/PassBase.td"
 
 include "nm_sparse/Dialect/NMTile/Transforms/StoragePasses.td"
 include "nm_sparse/Dialect/NMTile/Transforms/SchedulePasses.td"
+include "nm_sparse/Dialect/NMTile/Transforms/TilingPasses.td"
 include "nm_sparse/Dialect/NMTile/Transforms/PipelinePasses.td"
 include "nm_sparse/Dialect/NMTile/Transforms/LaunchPasses.td"
 

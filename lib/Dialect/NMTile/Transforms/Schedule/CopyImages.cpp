@@ -55,7 +55,7 @@ namespace {
 struct CopyImages
     : public nm_sparse::impl::NMSparseCopyImagesPassBase<CopyImages> {
   void runOnOperation() override {
-    auto *dialect = getContext().getLoadedDialect<NMTileDialect>();
+    const auto *dialect = getContext().getLoadedDialect<NMTileDialect>();
     TransferAttrInterface copy = dialect->getTransfer("copy");
     WalkResult result = getOperation().walk([&](MatmulOp op) {
       if (!copiesImageInBulk(op))
