@@ -173,7 +173,7 @@ TEST_F(Im2colCopyTest, GoesOverRowsAndImages) {
 
 TEST_F(Im2colCopyTest, EqualsALoop) {
   start();
-  std::mt19937 random(1);
+  std::mt19937 random(1); // NOLINT(bugprone-random-generator-seed)
   auto draw = [&](int least, int most) {
     return std::uniform_int_distribution<int>(least, most)(random);
   };

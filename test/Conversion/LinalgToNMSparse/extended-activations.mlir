@@ -87,7 +87,7 @@ func.func @transposed(%x: tensor<64x8xf16>, %w: tensor<64x96xf16, #w>, %init: te
 // The zeros around an image are as exact.
 
 // CHECK-LABEL: func @convolution
-// CHECK: nm_sparse.patches <kernel = [3, 3], low = [1, 1], high = [1, 1]{{.*}} -> tensor<144x?xf16>
+// CHECK: nm_sparse.patches <kernel = [3, 3], low = [1, 1], high = [1, 1]{{.*}} -> tensor<?x144xf16>
 func.func @convolution(%x: tensor<?x5x6x16xf16>, %w: tensor<3x3x16x32xf16, #w>, %init: tensor<?x5x6x32xf32>) -> tensor<?x5x6x32xf32> {
   %zero = arith.constant 0.0 : f32
   %first = arith.constant 0 : index
