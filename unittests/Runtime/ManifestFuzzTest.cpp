@@ -123,7 +123,20 @@ std::string makeBoundManifest() {
 class ManifestFuzzTest : public ProgramTest {
 protected:
   void run(const std::string &whole, unsigned seed);
+  /// Expects that `text` with `by` in the place of `old` is refused with
+  /// `message`.
+  void refuse(std::string text, const std::string &old, const std::string &by,
+              const char *message);
 };
+
+void ManifestFuzzTest::refuse(std::string text, const std::string &old,
+                              const std::string &by, const char *message) {
+  text.replace(text.find(old), old.size(), by);
+  load(text);
+  EXPECT_FALSE(program) << by;
+  EXPECT_NE(std::string(nmsLastError()).find(message), std::string::npos)
+      << nmsLastError();
+}
 
 void ManifestFuzzTest::run(const std::string &whole, unsigned seed) {
   std::mt19937 random(seed); // NOLINT(bugprone-random-generator-seed)
@@ -174,12 +187,7 @@ TEST_F(ManifestFuzzTest, AnyTextOfBoundKernelsIs) {
 TEST_F(ManifestFuzzTest, FieldsOfBoundKernelsAreChecked) {
   auto expect = [&](const std::string &old, const std::string &by,
                     const char *message) {
-    std::string text = makeBoundManifest();
-    text.replace(text.find(old), old.size(), by);
-    load(text);
-    EXPECT_FALSE(program) << by;
-    EXPECT_NE(std::string(nmsLastError()).find(message), std::string::npos)
-        << nmsLastError();
+    refuse(makeBoundManifest(), old, by, message);
   };
   expect("read_write", "reads", "legal are none, read, write and read_write");
   expect(R"("access": "read")", R"("access": 1)", "'access' is missing");
@@ -223,12 +231,7 @@ TEST_F(ManifestFuzzTest, FieldsOfImagesAreChecked) {
   EXPECT_TRUE(program) << nmsLastError();
   auto expect = [&](const std::string &old, const std::string &by,
                     const char *message) {
-    std::string text = makeIm2colManifest();
-    text.replace(text.find(old), old.size(), by);
-    load(text);
-    EXPECT_FALSE(program) << by;
-    EXPECT_NE(std::string(nmsLastError()).find(message), std::string::npos)
-        << nmsLastError();
+    refuse(makeIm2colManifest(), old, by, message);
   };
   expect("[-1, -1]", "[-129, -1]", "legal are two numbers, for h and w");
   expect("[-1, 0]", "[-1]", "legal are two numbers, for h and w");

@@ -2,7 +2,7 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What cuTensorMapEncodeIm2col takes of a tensor of rank 4, which is images of
+// cuTensorMapEncodeIm2col takes these of a tensor of rank 4, which is images of
 // (h, w, channels): it keeps 8 bits of a corner for each of h and w.
 //
 //===----------------------------------------------------------------------===//
@@ -38,7 +38,7 @@ struct Im2colRange {
 
 constexpr Im2colRange kIm2colCorners = {-128, 127};
 constexpr Im2colRange kIm2colStrides = {1, 8};
-/// Of one copy.
+/// One copy has so many.
 constexpr Im2colRange kIm2colCopiedPixels = {1, 1024};
 constexpr Im2colRange kIm2colCopiedChannels = {1, 256};
 

@@ -142,7 +142,7 @@ static NMS_UNUSED CUresult nms_launch(int kernel, const int64_t *grid,
                           NULL);
 }
 
-// Of sizes and strides (in elements) with the outermost dimension first.
+// Sizes and strides (in elements) have the outermost dimension first.
 static NMS_UNUSED void nms_describe(int rank, int64_t element_bytes,
                                     const int64_t *sizes,
                                     const int64_t *strides,
@@ -178,9 +178,9 @@ static NMS_UNUSED CUresult nms_encode(CUtensorMap *map, int type, int rank,
       CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
 }
 
-// Of images of (h, w, channels), in mode im2col: a copy takes some channels of
-// box[0] pixels, of those from `lower` to `upper` beyond the last one in each
-// `step`. These are for (h, w).
+// The map is in mode im2col, of images of (h, w, channels): a copy takes some
+// channels of box[0] pixels, of those from `lower` to `upper` beyond the last
+// one in each `step`. These are for (h, w).
 static NMS_UNUSED CUresult nms_encode_im2col(
     CUtensorMap *map, int type, int64_t element_bytes, CUdeviceptr base,
     const int64_t *sizes, const int64_t *strides, const uint32_t *box,

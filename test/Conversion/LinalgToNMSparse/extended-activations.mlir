@@ -3,6 +3,7 @@
 // RUN: nm-run %s --entry in_front --device emulate --check --size m=33 | FileCheck %s --check-prefix=RUNS
 // RUN: nm-run %s --entry transposed --device emulate --check | FileCheck %s --check-prefix=RUNS
 // RUN: nm-run %s --entry convolution --device emulate --check --size m=1 | FileCheck %s --check-prefix=RUNS
+// RUN: nm-run %s --entry convolution_in_place --device emulate --check --size m=3 | FileCheck %s --check-prefix=RUNS
 // RUNS: PASS
 
 // Importers extend activations by an operation of their own in front of a
@@ -10,6 +11,7 @@
 
 #w = #nm_sparse.encoding<2:4>
 #rows = #nm_sparse.encoding<2:4, dim = 1>
+#panels = #nm_sparse.encoding<2:4, block = [1, 32]>
 #mk = affine_map<(m, n, k) -> (m, k)>
 #kn = affine_map<(m, n, k) -> (k, n)>
 #nk = affine_map<(m, n, k) -> (n, k)>
@@ -87,8 +89,35 @@ func.func @transposed(%x: tensor<64x8xf16>, %w: tensor<64x96xf16, #w>, %init: te
 // The zeros around an image are as exact.
 
 // CHECK-LABEL: func @convolution
-// CHECK: nm_sparse.patches <kernel = [3, 3], low = [1, 1], high = [1, 1]{{.*}} -> tensor<?x144xf16>
-func.func @convolution(%x: tensor<?x5x6x16xf16>, %w: tensor<3x3x16x32xf16, #w>, %init: tensor<?x5x6x32xf32>) -> tensor<?x5x6x32xf32> {
+// CHECK: nm_sparse.patches <kernel = [3, 3], low = [1, 1], high = [1, 1]{{.*}} -> tensor<144x?xf16>
+func.func @convolution(%x: tensor<?x5x6x16xf16>, %w: tensor<3x3x16x32xf16, #panels>, %init: tensor<?x5x6x32xf32>) -> tensor<?x5x6x32xf32> {
+  %zero = arith.constant 0.0 : f32
+  %first = arith.constant 0 : index
+  %b = tensor.dim %x, %first : tensor<?x5x6x16xf16>
+  %e = tensor.empty(%b) : tensor<?x5x6x16xf32>
+  %wide = linalg.generic {indexing_maps = [affine_map<(b, h, w, c) -> (b, h, w, c)>, affine_map<(b, h, w, c) -> (b, h, w, c)>],
+      iterator_types = ["parallel", "parallel", "parallel", "parallel"]}
+      ins(%x : tensor<?x5x6x16xf16>) outs(%e : tensor<?x5x6x16xf32>) {
+    ^bb0(%in: f16, %out: f32):
+      %0 = arith.extf %in : f16 to f32
+      linalg.yield %0 : f32
+  } -> tensor<?x5x6x16xf32>
+  %padded = tensor.pad %wide low[0, 1, 1, 0] high[0, 1, 1, 0] {
+  ^bb0(%i0: index, %i1: index, %i2: index, %i3: index):
+    tensor.yield %zero : f32
+  } : tensor<?x5x6x16xf32> to tensor<?x7x8x16xf32>
+  %y = linalg.conv_2d_nhwc_hwcf ins(%padded, %w : tensor<?x7x8x16xf32>, tensor<3x3x16x32xf16, #panels>)
+      outs(%init : tensor<?x5x6x32xf32>) -> tensor<?x5x6x32xf32>
+  return %y : tensor<?x5x6x32xf32>
+}
+
+// So they are where kernels copy the image as it lies.
+
+// CHECK-LABEL: func @convolution_in_place
+// CHECK-SAME: %[[IMAGE:[^:]*]]: tensor<?x5x6x16xf16>
+// CHECK-NOT: linalg.transpose
+// CHECK: nm_sparse.patches <kernel = [3, 3], low = [1, 1], high = [1, 1], image = "bhwc", rows = "rsc"> %[[IMAGE]] : {{.*}} -> tensor<?x144xf16>
+func.func @convolution_in_place(%x: tensor<?x5x6x16xf16>, %w: tensor<3x3x16x32xf16, #w>, %init: tensor<?x5x6x32xf32>) -> tensor<?x5x6x32xf32> {
   %zero = arith.constant 0.0 : f32
   %first = arith.constant 0 : index
   %b = tensor.dim %x, %first : tensor<?x5x6x16xf16>

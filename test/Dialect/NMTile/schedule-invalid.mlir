@@ -320,7 +320,7 @@
 
 // -----
 
-// expected-error @below {{wgmma_expand has its weight from the tensor memory accelerator: legal is transfers}}
+// expected-error @below {{wgmma_expand has its weight from the tensor memory accelerator: legal is transfers = {x = bulk, values = bulk, index = bulk}, or x = copy}}
 #s = #nm_tile.schedule<tile = [64, 128, 32], product = wgmma_expand<warps = 8>, pipeline = ring<stages = 3, producers = 4>>
 
 // -----
@@ -362,7 +362,7 @@
 
 // Sparse tensor cores, and clusters.
 
-// expected-error @below {{wgmma_sp has its weight from the tensor memory accelerator: legal is transfers}}
+// expected-error @below {{wgmma_sp has its weight from the tensor memory accelerator: legal is transfers = {x = bulk, values = bulk, index = bulk}, or x = copy}}
 #s = #nm_tile.schedule<tile = [64, 128, 32], product = wgmma_sp<warps = 8>, pipeline = ring<stages = 3, producers = 4>>
 
 // -----

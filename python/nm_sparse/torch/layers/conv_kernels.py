@@ -106,12 +106,12 @@ def reads_as_it_is(encoding: Encoding, dtype: str, channels: int) -> bool:
 
 
 def reads_images(encoding: Encoding, dtype: str, channels: int) -> bool:
-    """Whether programs read images in place, be it transposed ones."""
+    """True if programs read images in place, as they are or transposed."""
     return gathers(encoding) or reads_as_it_is(encoding, dtype, channels)
 
 
 def _has_single_elements(encoding: Encoding) -> bool:
-    """Whether a pattern is n:m of single elements of each output."""
+    """True if a pattern is n:m of single elements of each output."""
     return (
         encoding.block == (1, 1)
         and len(encoding.levels) == 1

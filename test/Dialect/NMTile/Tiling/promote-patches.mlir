@@ -103,6 +103,7 @@ func.func @bulk(%image: tensor<16x10x10x64xf16>, %v: tensor<2x18x512xf16>, %i: t
 // CHECK-LABEL: func @bulk_of_few_channels
 // CHECK: nm_sparse.patches
 // CHECK: nm_tile.async_copy ins(
+// CHECK-NOT: nm_tile.async_gather
 #w = #nm_sparse.encoding<2:4>
 #s = #nm_tile.schedule<tile = [128, 64, 32], product = wgmma_sp<warps = 4>, transfers = {x = bulk, values = bulk, index = bulk}, pipeline = ring<stages = 3, producers = 4>, grid = flat>
 #x = affine_map<(m, n, k) -> (m, k)>
