@@ -28,9 +28,12 @@ from parts_test import PartsTest, missing_names  # noqa: E402
 root = config.nm_sparse_src_root
 products = missing_names(root, "Products", config.nm_sparse_products)
 transfers = missing_names(root, "Transfers", config.nm_sparse_transfers)
-if not products and not transfers:
+storages = missing_names(root, "Dialect/NMSparse/Storages", config.nm_sparse_storages)
+if not products and not transfers and not storages:
     config.available_features.add("nm-all-products")
-config.test_format = PartsTest(not llvm_config.use_lit_shell, products, transfers)
+config.test_format = PartsTest(
+    not llvm_config.use_lit_shell, products, transfers, storages
+)
 config.suffixes = [".mlir", ".test"]
 config.excludes = [
     "Inputs",

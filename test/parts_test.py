@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """A lit format that leaves out tests of parts that this build does not have: folders
-of lib/Products and lib/Transfers."""
+of lib/Products, lib/Transfers and lib/Dialect/NMSparse/Storages."""
 
 import re
 from pathlib import Path
@@ -10,9 +10,9 @@ import lit.Test
 
 
 def names_of(folder):
-    """The names in schedules of what a folder defines: `copy` and `staged` of Copy."""
+    """The names in text of what a folder defines: `copy` and `staged` of Copy."""
     text = (folder / f"{folder.name}.td").read_text(encoding="utf-8")
-    return re.findall(r'NMTile_Attr<"\w+", "(\w+)"', text)
+    return re.findall(r'NM\w+_Attr<"\w+", "(\w+)"', text)
 
 
 def missing_names(source_root, kind, built):
@@ -27,12 +27,16 @@ def missing_names(source_root, kind, built):
 class PartsTest(lit.formats.ShTest):
     """A shell test, unsupported where its text names a part that is missing."""
 
-    def __init__(self, execute_external, products, transfers):
+    def __init__(self, execute_external, products, transfers, storages):
         super().__init__(execute_external)
         self.parts = [
             *((rf"product = {one}\b|#nm_tile\.{one}\b", one) for one in products),
             *((rf"\b(x|values|index) = {one}\b", one) for one in transfers),
+            *((rf"#nm_sparse\.{one}\b|storage={one}\b", one) for one in storages),
         ]
+        # Free weights have no canonical form.
+        if storages:
+            self.parts.append((r"encoding<free\b", " and ".join(storages)))
         # The default of a schedule that names no transfers.
         defaults = {"gather", "copy", "resident"}.intersection(transfers)
         if defaults:

@@ -76,10 +76,18 @@ static double getGuardedShare(PatchesOp op) {
   return 1 - inside;
 }
 
+/// Outputs that the weight is stored for.
+static int64_t countStoredOutputs(MatmulOp op) {
+  if (DenseElementsAttr constant = op.getForm().getConstant())
+    return constant.getType().getShape().back();
+  if (!op.getStoredTile())
+    return cast<ShapedType>(op.getValues().getType()).getShape().back();
+  auto bits = cast<ShapedType>(op.getInnermostIndex().getType());
+  return bits.getDimSize(bits.getRank() - 3) * BitmapTile::kOutputs;
+}
+
 MatmulProblem MatmulProblem::get(MatmulOp op, int64_t dynamicTokens) {
   auto x = cast<RankedTensorType>(op.getX().getType());
-  auto values = cast<RankedTensorType>(op.getValues().getType());
-  auto bits = cast<RankedTensorType>(op.getInnermostIndex().getType());
   auto orEstimate = [&](int64_t extent, int64_t estimate) {
     return ShapedType::isDynamic(extent) ? estimate : extent;
   };
@@ -96,12 +104,10 @@ MatmulProblem MatmulProblem::get(MatmulOp op, int64_t dynamicTokens) {
   problem.hasAnyTokens = x.isDynamicDim(op.getXTokenDim());
   auto result = cast<RankedTensorType>(op.getInit().getType());
   problem.bitmap = op.getStoredTile();
-  problem.outputs =
-      orEstimate(result.getDimSize(*op.getResultMap().getResultPosition(
-                     getAffineDimExpr(op.getOutputLoop(), op.getContext()))),
-                 problem.bitmap ? bits.getDimSize(bits.getRank() - 3) *
-                                      BitmapTile::kOutputs
-                                : values.getDimSize(values.getRank() - 1));
+  problem.outputs = result.getDimSize(*op.getResultMap().getResultPosition(
+      getAffineDimExpr(op.getOutputLoop(), op.getContext())));
+  if (ShapedType::isDynamic(problem.outputs))
+    problem.outputs = countStoredOutputs(op);
   WeightStorageInterface storage = op.getStorageAttr();
   problem.density = problem.encoding.getDensity();
   if (std::optional<double> expected =

@@ -115,6 +115,7 @@ void nm_sparse::buildSchedulePipeline(OpPassManager &pm,
   select.objective = options.objective;
   select.mergeLaunches = options.launches == "merged";
   pm.addNestedPass<func::FuncOp>(createNMSparseSelectSchedulePass(select));
+  pm.addNestedPass<func::FuncOp>(createNMSparseWeightsToCodePass());
   if (options.arguments == "device-maps")
     pm.addNestedPass<func::FuncOp>(createNMSparseCopyImagesPass());
 }

@@ -30,8 +30,9 @@ std::vector<ScheduledProduct> nm_sparse::collectProducts(ModuleOp module) {
     product.encoding = print(Attribute(matmul.getEncoding()));
     if (ScheduleAttr schedule = getSchedule(matmul))
       product.schedule = print(Attribute(schedule));
-    product.shape = print(matmul.getX().getType()) + " x " +
-                    print(matmul.getValues().getType());
+    DenseElementsAttr code = matmul.getForm().getConstant();
+    Type values = code ? code.getType() : matmul.getValues().getType();
+    product.shape = print(matmul.getX().getType()) + " x " + print(values);
     auto function = matmul->getParentOfType<func::FuncOp>();
     if (function)
       product.function = function.getSymName().str();

@@ -10,9 +10,9 @@
 
 #e = #nm_sparse.encoding<2:4>
 func.func @one_level(%x: tensor<64x8xf16>, %v: tensor<32x64xf16>, %i: tensor<32x64xi8>, %o: tensor<64x8xf16>) {
-  // expected-error @below {{has one level and no inner_index}}
+  // expected-error @below {{of #nm_sparse.encoding<2:4> needs the components values, index, got 3}}
   %0 = nm_sparse.matmul #e indexing_maps = [affine_map<(m, n, k) -> (k, m)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (n, m)>]
-    ins(%x, %v, %i : tensor<64x8xf16>, tensor<32x64xf16>, tensor<32x64xi8>) outs(%o : tensor<64x8xf16>) inner_index(%i : tensor<32x64xi8>) -> tensor<64x8xf16>
+    ins(%x, %v, %i, %i : tensor<64x8xf16>, tensor<32x64xf16>, tensor<32x64xi8>, tensor<32x64xi8>) outs(%o : tensor<64x8xf16>) -> tensor<64x8xf16>
   return
 }
 
@@ -22,7 +22,7 @@ func.func @one_level(%x: tensor<64x8xf16>, %v: tensor<32x64xf16>, %i: tensor<32x
 func.func @inner_type(%x: tensor<64x8xf16>, %v: tensor<16x64xf16>, %i: tensor<32x1xi8>, %j: tensor<16x64xi16>, %o: tensor<64x8xf16>) {
   // expected-error @below {{inner_index must have rank 2 and element type i8, got 'tensor<16x64xi16>'}}
   %0 = nm_sparse.matmul #e indexing_maps = [affine_map<(m, n, k) -> (k, m)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (n, m)>]
-    ins(%x, %v, %i : tensor<64x8xf16>, tensor<16x64xf16>, tensor<32x1xi8>) outs(%o : tensor<64x8xf16>) inner_index(%j : tensor<16x64xi16>) -> tensor<64x8xf16>
+    ins(%x, %v, %i, %j : tensor<64x8xf16>, tensor<16x64xf16>, tensor<32x1xi8>, tensor<16x64xi16>) outs(%o : tensor<64x8xf16>) -> tensor<64x8xf16>
   return
 }
 
@@ -32,7 +32,7 @@ func.func @inner_type(%x: tensor<64x8xf16>, %v: tensor<16x64xf16>, %i: tensor<32
 func.func @inner_rows(%x: tensor<64x8xf16>, %v: tensor<16x64xf16>, %i: tensor<32x1xi8>, %j: tensor<32x64xi8>, %o: tensor<64x8xf16>) {
   // expected-error @below {{index has 8 windows, whose inner_index has 16 rows, got 'tensor<32x64xi8>'}}
   %0 = nm_sparse.matmul #e indexing_maps = [affine_map<(m, n, k) -> (k, m)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (n, m)>]
-    ins(%x, %v, %i : tensor<64x8xf16>, tensor<16x64xf16>, tensor<32x1xi8>) outs(%o : tensor<64x8xf16>) inner_index(%j : tensor<32x64xi8>) -> tensor<64x8xf16>
+    ins(%x, %v, %i, %j : tensor<64x8xf16>, tensor<16x64xf16>, tensor<32x1xi8>, tensor<32x64xi8>) outs(%o : tensor<64x8xf16>) -> tensor<64x8xf16>
   return
 }
 
@@ -42,7 +42,7 @@ func.func @inner_rows(%x: tensor<64x8xf16>, %v: tensor<16x64xf16>, %i: tensor<32
 func.func @value_rows(%x: tensor<64x8xf16>, %v: tensor<32x64xf16>, %i: tensor<32x1xi8>, %j: tensor<16x64xi8>, %o: tensor<64x8xf16>) {
   // expected-error @below {{values has 32 rows, index names 16}}
   %0 = nm_sparse.matmul #e indexing_maps = [affine_map<(m, n, k) -> (k, m)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (n, m)>]
-    ins(%x, %v, %i : tensor<64x8xf16>, tensor<32x64xf16>, tensor<32x1xi8>) outs(%o : tensor<64x8xf16>) inner_index(%j : tensor<16x64xi8>) -> tensor<64x8xf16>
+    ins(%x, %v, %i, %j : tensor<64x8xf16>, tensor<32x64xf16>, tensor<32x1xi8>, tensor<16x64xi8>) outs(%o : tensor<64x8xf16>) -> tensor<64x8xf16>
   return
 }
 
@@ -50,9 +50,9 @@ func.func @value_rows(%x: tensor<64x8xf16>, %v: tensor<32x64xf16>, %i: tensor<32
 
 #e = #nm_sparse.encoding<[4:8, block = [1, 64]], [2:4]>
 func.func @bits_type(%x: tensor<64x8xf16>, %v: tensor<2x1x512xf16>, %i: tensor<32x1xi8>, %b: tensor<2x1x32xi8>, %o: tensor<64x8xf16>) {
-  // expected-error @below {{inner_index must have rank 3 and 32 elements in each tile of its storage, got 'tensor<2x1x32xi8>'}}
+  // expected-error @below {{bits must have rank 3 and 32 words of i32 in each tile of its storage, got 'tensor<2x1x32xi8>'}}
   %0 = nm_sparse.matmul #e storage = #nm_sparse.bitmap<#e> indexing_maps = [affine_map<(m, n, k) -> (k, m)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (n, m)>]
-    ins(%x, %v, %i : tensor<64x8xf16>, tensor<2x1x512xf16>, tensor<32x1xi8>) outs(%o : tensor<64x8xf16>) inner_index(%b : tensor<2x1x32xi8>) -> tensor<64x8xf16>
+    ins(%x, %v, %i, %b : tensor<64x8xf16>, tensor<2x1x512xf16>, tensor<32x1xi8>, tensor<2x1x32xi8>) outs(%o : tensor<64x8xf16>) -> tensor<64x8xf16>
   return
 }
 
@@ -60,9 +60,9 @@ func.func @bits_type(%x: tensor<64x8xf16>, %v: tensor<2x1x512xf16>, %i: tensor<3
 
 #e = #nm_sparse.encoding<[4:8, block = [1, 64]], [2:4]>
 func.func @bits_tiles(%x: tensor<64x8xf16>, %v: tensor<2x2x512xf16>, %i: tensor<32x1xi8>, %b: tensor<2x2x32xi32>, %o: tensor<64x8xf16>) {
-  // expected-error @below {{contraction size 32 has 1 tiles of 32 rows, the inner_index holds 2}}
+  // expected-error @below {{contraction size 32 has 1 tiles of 32 rows, bits holds 2}}
   %0 = nm_sparse.matmul #e storage = #nm_sparse.bitmap<#e> indexing_maps = [affine_map<(m, n, k) -> (k, m)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (n, m)>]
-    ins(%x, %v, %i : tensor<64x8xf16>, tensor<2x2x512xf16>, tensor<32x1xi8>) outs(%o : tensor<64x8xf16>) inner_index(%b : tensor<2x2x32xi32>) -> tensor<64x8xf16>
+    ins(%x, %v, %i, %b : tensor<64x8xf16>, tensor<2x2x512xf16>, tensor<32x1xi8>, tensor<2x2x32xi32>) outs(%o : tensor<64x8xf16>) -> tensor<64x8xf16>
   return
 }
 
@@ -72,7 +72,7 @@ func.func @bits_tiles(%x: tensor<64x8xf16>, %v: tensor<2x2x512xf16>, %i: tensor<
 func.func @panels(%x: tensor<64x8xf16>, %v: tensor<2x1x512xf16>, %i: tensor<32x2xi8>, %b: tensor<2x1x32xi32>, %o: tensor<64x8xf16>) {
   // expected-error @below {{values has 64 columns, which lie in 1 panel of 64 outputs, the index has 2}}
   %0 = nm_sparse.matmul #e storage = #nm_sparse.bitmap<#e> indexing_maps = [affine_map<(m, n, k) -> (k, m)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (n, m)>]
-    ins(%x, %v, %i : tensor<64x8xf16>, tensor<2x1x512xf16>, tensor<32x2xi8>) outs(%o : tensor<64x8xf16>) inner_index(%b : tensor<2x1x32xi32>) -> tensor<64x8xf16>
+    ins(%x, %v, %i, %b : tensor<64x8xf16>, tensor<2x1x512xf16>, tensor<32x2xi8>, tensor<2x1x32xi32>) outs(%o : tensor<64x8xf16>) -> tensor<64x8xf16>
   return
 }
 
@@ -84,7 +84,7 @@ func.func @panels(%x: tensor<64x8xf16>, %v: tensor<2x1x512xf16>, %i: tensor<32x2
 func.func @not_gathered(%x: tensor<64x64xf16>, %v: tensor<2x1x512xf16>, %i: tensor<32x1xi8>, %b: tensor<2x1x32xi32>, %o: tensor<64x64xf16>) -> tensor<64x64xf16> {
   // expected-error @below {{has a schedule with product = wgmma_sp and x = bulk, but #nm_sparse.encoding<[4:8, block = [1, 64]], [2:4]>; legal is x = gather}}
   %0 = nm_sparse.matmul #e storage = #nm_sparse.bitmap<#e> indexing_maps = [affine_map<(m, n, k) -> (k, m)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (n, m)>] config = #s
-    ins(%x, %v, %i : tensor<64x64xf16>, tensor<2x1x512xf16>, tensor<32x1xi8>) outs(%o : tensor<64x64xf16>) inner_index(%b : tensor<2x1x32xi32>) -> tensor<64x64xf16>
+    ins(%x, %v, %i, %b : tensor<64x64xf16>, tensor<2x1x512xf16>, tensor<32x1xi8>, tensor<2x1x32xi32>) outs(%o : tensor<64x64xf16>) -> tensor<64x64xf16>
   return %0 : tensor<64x64xf16>
 }
 
@@ -96,7 +96,7 @@ func.func @not_gathered(%x: tensor<64x64xf16>, %v: tensor<2x1x512xf16>, %i: tens
 func.func @tokens(%x: tensor<64x64xf16>, %v: tensor<2x1x512xf16>, %i: tensor<32x1xi8>, %b: tensor<2x1x32xi32>, %o: tensor<64x64xf16>) -> tensor<64x64xf16> {
   // expected-error @below {{has a schedule with product = wgmma_sp and x = gather, whose tiles of 32 tokens are no whole lines; legal are multiples of 64}}
   %0 = nm_sparse.matmul #e storage = #nm_sparse.bitmap<#e> indexing_maps = [affine_map<(m, n, k) -> (k, m)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (n, m)>] config = #s
-    ins(%x, %v, %i : tensor<64x64xf16>, tensor<2x1x512xf16>, tensor<32x1xi8>) outs(%o : tensor<64x64xf16>) inner_index(%b : tensor<2x1x32xi32>) -> tensor<64x64xf16>
+    ins(%x, %v, %i, %b : tensor<64x64xf16>, tensor<2x1x512xf16>, tensor<32x1xi8>, tensor<2x1x32xi32>) outs(%o : tensor<64x64xf16>) -> tensor<64x64xf16>
   return %0 : tensor<64x64xf16>
 }
 
@@ -109,7 +109,7 @@ func.func @tokens(%x: tensor<64x64xf16>, %v: tensor<2x1x512xf16>, %i: tensor<32x
 func.func @registers(%x: tensor<64x64xf16>, %v: tensor<2x1x512xf16>, %i: tensor<32x1xi8>, %b: tensor<2x1x32xi32>, %o: tensor<64x64xf16>) -> tensor<64x64xf16> {
   // expected-error @below {{has a schedule with 512 threads, whose wgmma_sp warps have at most 216 registers a thread, fewer than their 192 accumulators and 32 others; legal are smaller tiles, or fewer warps}}
   %0 = nm_sparse.matmul #e storage = #nm_sparse.bitmap<#e> indexing_maps = [affine_map<(m, n, k) -> (k, m)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (n, m)>] config = #s
-    ins(%x, %v, %i : tensor<64x64xf16>, tensor<2x1x512xf16>, tensor<32x1xi8>) outs(%o : tensor<64x64xf16>) inner_index(%b : tensor<2x1x32xi32>) -> tensor<64x64xf16>
+    ins(%x, %v, %i, %b : tensor<64x64xf16>, tensor<2x1x512xf16>, tensor<32x1xi8>, tensor<2x1x32xi32>) outs(%o : tensor<64x64xf16>) -> tensor<64x64xf16>
   return %0 : tensor<64x64xf16>
 }
 
@@ -121,7 +121,7 @@ func.func @registers(%x: tensor<64x64xf16>, %v: tensor<2x1x512xf16>, %i: tensor<
 func.func @product_registers(%x: tensor<64x64xf16>, %v: tensor<2x1x512xf16>, %i: tensor<32x1xi8>, %b: tensor<2x1x32xi32>, %o: tensor<64x64xf16>) -> tensor<64x64xf16> {
   // expected-error @below {{has a schedule with 512 threads, whose wgmma_sp warps have at most 128 registers a thread, fewer than their 128 accumulators and 32 others; legal are smaller tiles, or fewer warps}}
   %0 = nm_sparse.matmul #e storage = #nm_sparse.bitmap<#e> indexing_maps = [affine_map<(m, n, k) -> (k, m)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (n, m)>] config = #s
-    ins(%x, %v, %i : tensor<64x64xf16>, tensor<2x1x512xf16>, tensor<32x1xi8>) outs(%o : tensor<64x64xf16>) inner_index(%b : tensor<2x1x32xi32>) -> tensor<64x64xf16>
+    ins(%x, %v, %i, %b : tensor<64x64xf16>, tensor<2x1x512xf16>, tensor<32x1xi8>, tensor<2x1x32xi32>) outs(%o : tensor<64x64xf16>) -> tensor<64x64xf16>
   return %0 : tensor<64x64xf16>
 }
 
@@ -133,7 +133,7 @@ func.func @product_registers(%x: tensor<64x64xf16>, %v: tensor<2x1x512xf16>, %i:
 func.func @odd_panels(%x: tensor<64x64xf16>, %v: tensor<3x1x512xf16>, %i: tensor<32x1xi8>, %b: tensor<3x1x32xi32>, %o: tensor<96x64xf16>) -> tensor<96x64xf16> {
   // expected-error @below {{has a schedule with product = wgmma_sp, whose 64 outputs of a product share their rows, and tiles of 192 outputs, but panels of 96; legal are multiples of 64 of which one is a multiple of the other}}
   %0 = nm_sparse.matmul #e storage = #nm_sparse.bitmap<#e> indexing_maps = [affine_map<(m, n, k) -> (k, m)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (n, m)>] config = #s
-    ins(%x, %v, %i : tensor<64x64xf16>, tensor<3x1x512xf16>, tensor<32x1xi8>) outs(%o : tensor<96x64xf16>) inner_index(%b : tensor<3x1x32xi32>) -> tensor<96x64xf16>
+    ins(%x, %v, %i, %b : tensor<64x64xf16>, tensor<3x1x512xf16>, tensor<32x1xi8>, tensor<3x1x32xi32>) outs(%o : tensor<96x64xf16>) -> tensor<96x64xf16>
   return %0 : tensor<96x64xf16>
 }
 
@@ -145,7 +145,7 @@ func.func @odd_panels(%x: tensor<64x64xf16>, %v: tensor<3x1x512xf16>, %i: tensor
 func.func @one_level_product(%x: tensor<64x64xf16>, %v: tensor<2x1x512xf16>, %i: tensor<32x1xi8>, %b: tensor<2x1x32xi32>, %o: tensor<64x64xf16>) -> tensor<64x64xf16> {
   // expected-error @below {{has a schedule with product = wgmma_expand, which multiplies weights of one level, but #nm_sparse.encoding<[4:8, block = [1, 64]], [2:4]>; legal is product = wgmma_sp}}
   %0 = nm_sparse.matmul #e storage = #nm_sparse.bitmap<#e> indexing_maps = [affine_map<(m, n, k) -> (k, m)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (n, m)>] config = #s
-    ins(%x, %v, %i : tensor<64x64xf16>, tensor<2x1x512xf16>, tensor<32x1xi8>) outs(%o : tensor<64x64xf16>) inner_index(%b : tensor<2x1x32xi32>) -> tensor<64x64xf16>
+    ins(%x, %v, %i, %b : tensor<64x64xf16>, tensor<2x1x512xf16>, tensor<32x1xi8>, tensor<2x1x32xi32>) outs(%o : tensor<64x64xf16>) -> tensor<64x64xf16>
   return %0 : tensor<64x64xf16>
 }
 
@@ -157,7 +157,7 @@ func.func @one_level_product(%x: tensor<64x64xf16>, %v: tensor<2x1x512xf16>, %i:
 func.func @cluster_tokens(%x: tensor<64x192xf16>, %v: tensor<2x1x512xf16>, %i: tensor<32x1xi8>, %b: tensor<2x1x32xi32>, %o: tensor<64x192xf16>) -> tensor<64x192xf16> {
   // expected-error @below {{has a schedule with cluster = 2, but 3 tiles of 64 tokens; legal is a grid without clusters}}
   %0 = nm_sparse.matmul #e storage = #nm_sparse.bitmap<#e> indexing_maps = [affine_map<(m, n, k) -> (k, m)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (n, m)>] config = #s
-    ins(%x, %v, %i : tensor<64x192xf16>, tensor<2x1x512xf16>, tensor<32x1xi8>) outs(%o : tensor<64x192xf16>) inner_index(%b : tensor<2x1x32xi32>) -> tensor<64x192xf16>
+    ins(%x, %v, %i, %b : tensor<64x192xf16>, tensor<2x1x512xf16>, tensor<32x1xi8>, tensor<2x1x32xi32>) outs(%o : tensor<64x192xf16>) -> tensor<64x192xf16>
   return %0 : tensor<64x192xf16>
 }
 
@@ -169,7 +169,7 @@ func.func @cluster_tokens(%x: tensor<64x192xf16>, %v: tensor<2x1x512xf16>, %i: t
 func.func @cluster_any_tokens(%x: tensor<64x?xf16>, %v: tensor<2x1x512xf16>, %i: tensor<32x1xi8>, %b: tensor<2x1x32xi32>, %o: tensor<64x?xf16>) -> tensor<64x?xf16> {
   // expected-error @below {{has a schedule with cluster = 2, which needs a static number of tokens, but its result is 'tensor<64x?xf16>'}}
   %0 = nm_sparse.matmul #e storage = #nm_sparse.bitmap<#e> indexing_maps = [affine_map<(m, n, k) -> (k, m)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (n, m)>] config = #s
-    ins(%x, %v, %i : tensor<64x?xf16>, tensor<2x1x512xf16>, tensor<32x1xi8>) outs(%o : tensor<64x?xf16>) inner_index(%b : tensor<2x1x32xi32>) -> tensor<64x?xf16>
+    ins(%x, %v, %i, %b : tensor<64x?xf16>, tensor<2x1x512xf16>, tensor<32x1xi8>, tensor<2x1x32xi32>) outs(%o : tensor<64x?xf16>) -> tensor<64x?xf16>
   return %0 : tensor<64x?xf16>
 }
 
@@ -181,6 +181,6 @@ func.func @cluster_any_tokens(%x: tensor<64x?xf16>, %v: tensor<2x1x512xf16>, %i:
 func.func @cluster_values(%x: tensor<64x256xf16>, %v: tensor<2x1x512xf16>, %i: tensor<32x1xi8>, %b: tensor<2x1x32xi32>, %o: tensor<64x256xf16>) -> tensor<64x256xf16> {
   // expected-error @below {{has a schedule with cluster = 4, whose CTAs cannot share the copy of 32 kept rows; legal are multiples of 16 for each}}
   %0 = nm_sparse.matmul #e storage = #nm_sparse.bitmap<#e> indexing_maps = [affine_map<(m, n, k) -> (k, m)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (n, m)>] config = #s
-    ins(%x, %v, %i : tensor<64x256xf16>, tensor<2x1x512xf16>, tensor<32x1xi8>) outs(%o : tensor<64x256xf16>) inner_index(%b : tensor<2x1x32xi32>) -> tensor<64x256xf16>
+    ins(%x, %v, %i, %b : tensor<64x256xf16>, tensor<2x1x512xf16>, tensor<32x1xi8>, tensor<2x1x32xi32>) outs(%o : tensor<64x256xf16>) -> tensor<64x256xf16>
   return %0 : tensor<64x256xf16>
 }

@@ -14,13 +14,13 @@
 #s = #nm_tile.schedule<tile = [64, 128, 32], product = wgmma_sp<warps = 8>,
   transfers = {x = gather, values = bulk, index = resident}, pipeline = ring<stages = 2, producers = 4>>
 
-// SAME: nm_sparse.matmul #{{.*}} indexing_maps = {{.*}} inner_index(%{{.*}} : tensor<50x128xi8>) -> tensor<128x64xf16>
+// SAME: nm_sparse.matmul #{{.*}} indexing_maps = {{.*}} ins(%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} : {{.*}}, tensor<50x128xi8>) outs({{.*}} -> tensor<128x64xf16>
 
 // STORE-LABEL: func.func @linear
 // STORE-SAME: tensor<4x4x512xf16> {nm_sparse.component = #nm_sparse.component<"values", weight = 0, of = #nm_sparse.packed<#nm_sparse.bitmap<#sparse>, [200, 128], f16>>}
 // STORE-SAME: tensor<100x2xi8> {nm_sparse.component = #nm_sparse.component<"index", weight = 0
 // STORE-SAME: tensor<4x4x32xi32> {nm_sparse.component = #nm_sparse.component<"bits", weight = 0
-// STORE: nm_sparse.matmul #sparse storage = #nm_sparse.bitmap<#sparse> {{.*}} inner_index(%{{.*}} : tensor<4x4x32xi32>)
+// STORE: nm_sparse.matmul #sparse storage = #nm_sparse.bitmap<#sparse> {{.*}} ins(%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} : {{.*}}, tensor<4x4x32xi32>)
 
 // A K step is 16 windows, two tiles of what is kept.
 // TILE: nm_tile.k_loop %[[W:.*]] = %{{.*}} to %c25 step %c16
@@ -29,20 +29,20 @@
 // TILE-DAG: tensor.extract_slice {{.*}}[0, %{{.*}}, 0] [4, %{{.*}}, 32] {{.*}} to tensor<4x?x32xi32>
 // TILE-DAG: tensor.extract_slice {{.*}} to tensor<?x2xi8>
 // TILE-DAG: tensor.extract_slice {{.*}} to tensor<?x64xf16>
-// TILE: nm_sparse.matmul {{.*}} inner_index
+// TILE: nm_sparse.matmul {{.*}} tensor<?x2xi8>, tensor<4x?x32xi32>)
 
 // The rows of both panels are gathered, then multiplied as 2:4.
 // PROMOTE: nm_tile.k_loop
 // PROMOTE: nm_tile.async_gather #sparse {{.*}} -> tensor<128x64xf16>
 // PROMOTE: nm_tile.async_copy {{.*}} tensor<4x2x32xi32>
-// PROMOTE: nm_tile.matmul #sparse storage = #nm_sparse.bitmap<#sparse> schedule = #{{.*}} condensed ins({{.*}} : tensor<128x64xf16>, tensor<4x2x512xf16>) index(%{{.*}} : tensor<4x2x32xi32>)
+// PROMOTE: nm_tile.matmul #sparse storage = #nm_sparse.bitmap<#sparse> schedule = #{{.*}} condensed ins({{.*}}, %{{.*}} : tensor<128x64xf16>, tensor<4x2x512xf16>, tensor<4x2x32xi32>)
 func.func @linear(%x: tensor<200x64xf16>,
     %v: tensor<50x128xf16> {nm_sparse.component = #nm_sparse.component<"values", weight = 0, of = #packed>},
     %i: tensor<100x2xi8> {nm_sparse.component = #nm_sparse.component<"index", weight = 0, of = #packed>},
     %j: tensor<50x128xi8> {nm_sparse.component = #nm_sparse.component<"inner_index", weight = 0, of = #packed>},
     %o: tensor<128x64xf16>) -> tensor<128x64xf16> {
   %0 = nm_sparse.matmul #e indexing_maps = [#x, #w, #y] config = #s
-    ins(%x, %v, %i : tensor<200x64xf16>, tensor<50x128xf16>, tensor<100x2xi8>)
-    outs(%o : tensor<128x64xf16>) inner_index(%j : tensor<50x128xi8>) -> tensor<128x64xf16>
+    ins(%x, %v, %i, %j : tensor<200x64xf16>, tensor<50x128xf16>, tensor<100x2xi8>, tensor<50x128xi8>)
+    outs(%o : tensor<128x64xf16>) -> tensor<128x64xf16>
   return %0 : tensor<128x64xf16>
 }

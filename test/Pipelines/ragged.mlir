@@ -12,7 +12,7 @@
 // CHECK-SAME: tensor<?x1xi32> {nm_sparse.component = #nm_sparse.component<"index", weight = 0
 // CHECK-SAME: tensor<4x4xi32> {nm_sparse.component = #nm_sparse.component<"panels", weight = 0
 // CHECK: nm_sparse.matmul #[[FREE]] storage = #nm_sparse.ragged<#[[FREE]], density = 25> indexing_maps
-// CHECK-SAME: panels(%{{.*}} : tensor<4x4xi32>)
+// CHECK-SAME: tensor<?x1xi32>, tensor<4x4xi32>)
 
 // ORACLE-LABEL: func.func @argument
 // ORACLE: nm_sparse.unpack #{{.*}} : tensor<?x64xf16>, tensor<?x1xi32>, tensor<4x4xi32> to tensor<300x200xf16>
@@ -28,7 +28,7 @@
 // TILE: %[[COUNT:.*]] = tensor.extract %{{.*}}[%c0, %c1] : tensor<1x4xi32>
 // TILE: %[[ROWS:.*]] = arith.index_castui %[[COUNT]]
 // TILE: nm_tile.k_loop %[[ROW:.*]] = %c0 to %[[ROWS]] step %c[[T:[0-9]+]]
-// TILE: nm_sparse.matmul {{.*}} tensor<[[T]]x64xf16>, tensor<[[T]]x1xi32>) {{.*}} first_row(%[[ROW]])
+// TILE: nm_sparse.matmul {{.*}} tensor<[[T]]x64xf16>, tensor<[[T]]x1xi32>) {{.*}} at(first_row = %[[ROW]])
 
 // Producers look rows up where the index lies; no table is made.
 // PROMOTE-LABEL: func.func @argument

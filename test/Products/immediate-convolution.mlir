@@ -9,7 +9,7 @@
 // TILE-NOT: nm_sparse.patches <
 // TILE-NOT: linalg.transpose
 // TILE: %[[ENTRY:.*]] = tensor.extract_slice %arg0[%{{.*}}, 0, 0, 0] [1, 2, 4, 5] [1, 1, 1, 1] : tensor<8x2x4x5xf32> to tensor<1x2x4x5xf32>
-// TILE: nm_tile.matmul {{.*}} ins(%[[ENTRY]], {{.*}} patches = <kernel = [3, 3], low = [1, 1], high = [1, 1], image = "bchw"> slice[%{{.*}}, %{{.*}}, %c18{{[_0-9]*}}, %{{.*}}]
+// TILE: nm_tile.matmul {{.*}} ins(%[[ENTRY]] : {{.*}} patches = <kernel = [3, 3], low = [1, 1], high = [1, 1], image = "bchw"> slice[%{{.*}}, %{{.*}}, %c18{{[_0-9]*}}, %{{.*}}]
 
 // The place in the middle lies in the image for all pixels, and is read without a
 // condition; others are zero where they do not. The one that two outputs use is read

@@ -84,7 +84,7 @@ func.func @layer(%x: tensor<?x4xf32>, %init: tensor<?x32xf32>) -> tensor<?x32xf3
 #w = #nm_sparse.encoding<free>
 #s = #nm_tile.schedule<tile = [32, 32, 256], product = immediate<warps = 1>, transfers = {x = direct, values = direct, index = direct}, pipeline = sequential>
 func.func @layer(%x: tensor<4x?xf32>, %w: tensor<4x32xf32, #w>, %init: tensor<32x?xf32>) -> tensor<32x?xf32> {
-  // expected-error @below {{has a schedule with product = immediate, which needs a constant weight, but it is 'memref<?xf32>' of the caller; give its data as a constant, or use product = dot}}
+  // expected-error @below {{has a schedule with product = immediate, which needs a constant weight, but it is 'tensor<?xf32>' of the caller; give its data as a constant, or use product = dot}}
   %y = linalg.matmul indexing_maps = [affine_map<(m, n, k) -> (k, m)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (n, m)>] {nm_sparse.config = #s} ins(%x, %w : tensor<4x?xf32>, tensor<4x32xf32, #w>) outs(%init : tensor<32x?xf32>) -> tensor<32x?xf32>
   return %y : tensor<32x?xf32>
 }

@@ -6,6 +6,7 @@
 
 #include "Passes/StripDiscardable.h"
 #include "Products/Scalar.h"
+#include "Storages/Distances.h"
 #include "Transfers/Whole.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "nm_sparse/InitAll.h"
@@ -14,6 +15,7 @@ int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
   mlir::nm_sparse::registerAllDialects(registry);
   mlir::nm_test::registerTestProducts(registry);
+  mlir::nm_test::registerTestStorages(registry);
   mlir::nm_test::registerTestTransfers(registry);
   mlir::nm_sparse::registerTransformOps(registry);
   mlir::nm_sparse::registerAllPasses();

@@ -4,13 +4,14 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// nm-test-run FILE FUNCTION SIZE: as nm-run FILE --entry FUNCTION --device
-// emulate
-// --check with all dynamic sizes SIZE.
+// nm-test-run FILE FUNCTION SIZE [STORAGE]: as nm-run FILE --entry FUNCTION
+// --device emulate --check with all dynamic sizes SIZE, and weights stored as
+// STORAGE.
 //
 //===----------------------------------------------------------------------===//
 
 #include "Products/Scalar.h"
+#include "Storages/Distances.h"
 #include "Transfers/Whole.h"
 #include "nm_sparse/Execution/Run.h"
 #include "llvm/Support/InitLLVM.h"
@@ -20,17 +21,20 @@ using namespace mlir::nm_sparse;
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
   RunRequest request;
-  if (argc != 4 ||
+  if (argc < 4 || argc > 5 ||
       llvm::StringRef(argv[3]).getAsInteger(10, request.dynamicSize)) {
-    llvm::errs() << "usage: nm-test-run FILE FUNCTION SIZE\n";
+    llvm::errs() << "usage: nm-test-run FILE FUNCTION SIZE [STORAGE]\n";
     return 2;
   }
   request.file = argv[1];
   request.entry = argv[2];
+  if (argc == 5)
+    request.storage = argv[4];
   request.device = Device::Emulate;
   request.check = true;
   request.extend = [](mlir::DialectRegistry &registry) {
     mlir::nm_test::registerTestProducts(registry);
+    mlir::nm_test::registerTestStorages(registry);
     mlir::nm_test::registerTestTransfers(registry);
   };
   auto report = run(request);

@@ -4,6 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Dialect/NMSparse/Storages/StorageAttrs.h"
+
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/MLIRContext.h"
 #include "nm_sparse/Dialect/NMSparse/Utils/Packing.h"

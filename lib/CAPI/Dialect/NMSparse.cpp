@@ -6,7 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
+#include "Dialect/NMSparse/Storages/StorageAttrs.h"
+
 #include "mlir/CAPI/IR.h"
 #include "mlir/CAPI/Registration.h"
 #include "mlir/CAPI/Support.h"

@@ -132,22 +132,16 @@ MatmulOp nm_sparse::rewriteContraction(RewriterBase &rewriter, const Plan &plan,
       EncodingAttr::get(rewriter.getContext(), plan.encoding.getLevels(),
                         plan.encoding.getDim(), OutputOrder::Identity);
   WeightStorageInterface storage = plan.encoding.getDefaultStorage();
-  bool isCanonical = storage == plan.encoding;
-  bool isRagged = storage.getListedPanels().has_value();
-  if (isRagged)
-    storage = cast<WeightStorageInterface>(storage.withPattern(encoding));
-  Value panels = isRagged ? pack.getComponent(kPanelsComponent) : Value();
-  Value inner = plan.encoding.hasInnerLevel()
-                    ? pack.getComponent(kInnerIndexComponent)
-                    : Value();
+  WeightSlice weight;
+  for (StringRef name : storage.getComponentNames())
+    weight.components.push_back(pack.getComponent(name));
   auto matmul = MatmulOp::create(
-      rewriter, loc, init.getType(), x, pack.getComponent(kValuesComponent),
-      pack.getComponent(isCanonical || isRagged ? kIndexComponent
-                                                : kBitsComponent),
-      init, /*panel_offset=*/Value(), /*first_row=*/Value(), inner, panels,
-      encoding, rewriter.getAffineMapArrayAttr({newX, newWeight, newOut}),
+      rewriter, loc, init.getType(), x, weight, init, encoding,
+      rewriter.getAffineMapArrayAttr({newX, newWeight, newOut}),
       config.getAttr(plan.op),
-      isCanonical ? WeightStorageInterface() : storage);
+      storage == plan.encoding
+          ? WeightStorageInterface()
+          : cast<WeightStorageInterface>(storage.withPattern(encoding)));
   NMSparseDialect::EmbedAttrHelper embed(rewriter.getContext());
   if (EncodingAttr target = embed.getAttr(plan.op))
     embed.setAttr(matmul, target);

@@ -57,7 +57,7 @@ struct MatmulToLinalg : public OpRewritePattern<MatmulOp> {
     if (!valuesType.hasStaticShape() || !indexType.hasStaticShape())
       return rewriter.notifyMatchFailure(
           op, "packed weight has a dynamic shape: it is a tile");
-    if (op.getFirstRow())
+    if (op.getPlace(kFirstRowPlace))
       return rewriter.notifyMatchFailure(op, "it is a part of a contraction");
     int64_t paddedK = op.getNumWindows() * encoding.getWindowRows();
     int64_t paddedN = indexType.getDimSize(rank - 1) * encoding.getBlockN();
@@ -74,13 +74,10 @@ struct MatmulToLinalg : public OpRewritePattern<MatmulOp> {
     SmallVector<int64_t> shape(valuesType.getShape());
     shape[rank - 2] = paddedK;
     shape[rank - 1] = paddedN;
-    SmallVector<Value> components = {op.getValues(), op.getIndex()};
-    if (op.getInnerIndex())
-      components.push_back(op.getInnerIndex());
     unpackAndReplace(rewriter, op, shape, encoding.getBlockN(),
                      [&](RankedTensorType type) -> Value {
-                       return UnpackOp::create(rewriter, loc, type, components,
-                                               canonical);
+                       return UnpackOp::create(rewriter, loc, type,
+                                               op.getComponents(), canonical);
                      });
     return success();
   }
@@ -128,9 +125,11 @@ private:
     // Ragged panels and the outer of two levels have panels of their own.
     int64_t width = encoding.getBlockN(), panels, k;
     if (op.getListedPanels()) {
-      panels = cast<ShapedType>(op.getPanels().getType()).getShape().end()[-2];
+      panels = cast<ShapedType>(op.getComponent(kPanelsComponent).getType())
+                   .getShape()
+                   .end()[-2];
       k = op.getContractionSize();
-    } else if (op.getInnerIndex()) {
+    } else if (encoding.hasInnerLevel()) {
       panels = cast<ShapedType>(op.getIndex().getType()).getShape().back();
       k = op.getNumWindows() * encoding.getWindowRows();
     } else {
@@ -142,14 +141,11 @@ private:
     }
     SmallVector<int64_t> shape = {k, panels * width};
     if (op.hasBatchedWeight()) {
-      Value own = op.getListedPanels() ? op.getPanels() : op.getIndex();
+      Value own = op.getListedPanels() ? op.getComponent(kPanelsComponent)
+                                       : op.getIndex();
       shape.insert(shape.begin(),
                    cast<ShapedType>(own.getType()).getDimSize(0));
     }
-    SmallVector<Value> components = {op.getValues(), op.getIndex()};
-    for (Value component : {op.getInnerIndex(), op.getPanels()})
-      if (component)
-        components.push_back(component);
     // The stored form does not depend on `dim`, which is that of the weight.
     auto canonical = EncodingAttr::get(op.getContext(), encoding.getLevels(),
                                        /*dim=*/int64_t(shape.size()) - 2,
@@ -157,7 +153,8 @@ private:
     auto form = cast<WeightStorageInterface>(
         op.getStorageAttr().withPattern(canonical));
     unpackAndReplace(rewriter, op, shape, width, [&](RankedTensorType type) {
-      return unpackStructured(rewriter, op.getLoc(), form, type, components);
+      return unpackStructured(rewriter, op.getLoc(), form, type,
+                              op.getComponents());
     });
     return success();
   }
@@ -165,12 +162,12 @@ private:
   /// The runtime unpacks free elements: a loop over what is stored would need
   /// to know how many there are.
   static LogicalResult rewriteFree(MatmulOp op, PatternRewriter &rewriter) {
-    if (op.getFirstRow())
+    if (op.getPlace(kFirstRowPlace))
       return rewriter.notifyMatchFailure(op, "it is a part of a contraction");
     // Each batch entry has bits, or panels, of its own.
-    bool isRagged = op.getListedPanels().has_value();
-    auto own = cast<RankedTensorType>(
-        (isRagged ? op.getPanels() : op.getIndex()).getType());
+    Value panels = op.getComponent(kPanelsComponent);
+    auto own =
+        cast<RankedTensorType>((panels ? panels : op.getIndex()).getType());
     auto init = cast<RankedTensorType>(op.getInit().getType());
     int64_t outputDim = *getLoopPosition(op.getResultMap(), op.getOutputLoop());
     SmallVector<int64_t> shape = {op.getContractionSize(),
@@ -185,12 +182,9 @@ private:
         /*dim=*/int64_t(shape.size()) - 2, OutputOrder::Identity);
     auto type = RankedTensorType::get(
         shape, getElementTypeOrSelf(op.getValues().getType()));
-    SmallVector<Value> components = {op.getValues(), op.getIndex()};
-    if (isRagged)
-      components.push_back(op.getPanels());
-    replaceByDense(
-        rewriter, op,
-        UnpackOp::create(rewriter, op.getLoc(), type, components, encoding));
+    replaceByDense(rewriter, op,
+                   UnpackOp::create(rewriter, op.getLoc(), type,
+                                    op.getComponents(), encoding));
     return success();
   }
 

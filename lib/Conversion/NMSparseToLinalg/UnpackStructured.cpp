@@ -118,13 +118,12 @@ static bool isTile(MatmulOp op) {
   auto isStatic = [](Value component) {
     return cast<ShapedType>(component.getType()).hasStaticShape();
   };
-  if (op.getFirstRow() || op.getPanelOffset())
+  if (!op.getPlaces().empty())
     return true;
   if (op.getListedPanels())
-    return !isStatic(op.getPanels()) ||
+    return !isStatic(op.getComponent(kPanelsComponent)) ||
            ShapedType::isDynamic(op.getContractionSize());
-  if (!isStatic(op.getIndex()) ||
-      (op.getInnerIndex() && !isStatic(op.getInnerIndex())))
+  if (!llvm::all_of(op.getComponents().drop_front(), isStatic))
     return true;
   if (op.getEncoding().isFree())
     return false;

@@ -40,8 +40,10 @@ static StringRef getCheck(ComponentAttr attribute, int64_t number,
     return "nmsRuntimeCheckRagged";
   }
   case ComponentRole::Positions:
-    // Those of ragged panels are checked with them.
-    if (packed.getStorage().getListedPanels())
+    // Those of ragged panels are checked with them, and the runtime knows no
+    // others than canonical ones.
+    if (packed.getStorage().getListedPanels() ||
+        packed.getStorage().hasOwnPositions())
       return {};
     parameters.assign({level.n, level.m, number});
     return "nmsRuntimeCheckIndex";

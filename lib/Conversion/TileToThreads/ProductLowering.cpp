@@ -34,7 +34,7 @@ Value nm_sparse::emitXRow(OpBuilder &b, Location loc, TileMatmulOp op,
   Value block = dense.getBlock(row);
   Value window = dense.getWindow(block);
   Value position =
-      memref::LoadOp::create(b, loc, op.getIndex(), ValueRange{block, panel});
+      op.getForm().readPosition(b, loc, op.getComponents(), block, panel);
   return dense.get(row, window, position);
 }
 
@@ -45,8 +45,8 @@ Value nm_sparse::emitPanel(OpBuilder &b, Location loc, TileMatmulOp op,
   if (op.getSchedule().isPanelAligned(encoding) &&
       bn >= op.getSchedule().getTileOutputs())
     return arith::ConstantIndexOp::create(b, loc, 0);
-  if (op.getPanelOffset())
-    output = b.createOrFold<arith::AddIOp>(loc, output, op.getPanelOffset());
+  if (Value offset = op.getPlace(kPanelOffsetPlace))
+    output = b.createOrFold<arith::AddIOp>(loc, output, offset);
   return b.createOrFold<arith::DivUIOp>(
       loc, output, arith::ConstantIndexOp::create(b, loc, bn));
 }

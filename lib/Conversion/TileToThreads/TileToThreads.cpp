@@ -41,7 +41,7 @@ struct MatmulLowering : TilePattern<TileMatmulOp> {
   LogicalResult
   matchAndRewrite(TileMatmulOp op, OneToNOpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
-    if (!op.getStorage() && op.getRhsOrder() != MajorOrder::MN)
+    if (!op.getStoredTile() && op.getRhsOrder() != MajorOrder::MN)
       return op.emitOpError("multiplies an rhs of (k, n), got ")
              << *op.getIndexingMaps();
     auto product = cast<ProductLoweringInterface>(

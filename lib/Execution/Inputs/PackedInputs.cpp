@@ -11,6 +11,7 @@
 #include "nm_sparse/Dialect/NMSparse/Utils/Packing.h"
 #include "nm_sparse/Runtime/Error.h"
 #include "nm_sparse/Runtime/Packing.h"
+#include "nm_sparse/Support/ErrorCollector.h"
 #include "llvm/Support/MathExtras.h"
 #include <cmath>
 #include <cstring>
@@ -19,17 +20,34 @@
 using namespace mlir;
 using namespace mlir::nm_sparse;
 
-/// An array for `component` of a weight whose elements have kind `kind`.
-static HostArray makeArray(const WeightComponent &component, int32_t kind) {
-  if (component.role == ComponentRole::Values)
-    return HostArray(kind, component.type.getShape());
+HostArray nm_sparse::makeArray(ComponentRole role, int32_t valuesKind,
+                               const PackedComponent &component) {
   HostArray array;
   array.elementBytes = component.type.getElementTypeBitWidth() / 8;
-  array.kind = array.elementBytes == 1 ? NMS_I8 : NMS_I32;
+  array.kind = role == ComponentRole::Values ? valuesKind
+               : array.elementBytes == 1     ? NMS_I8
+                                             : NMS_I32;
   array.shape.assign(component.type.getShape().begin(),
                      component.type.getShape().end());
-  array.data.resize(array.size() * array.elementBytes);
+  array.data.assign(component.data.begin(), component.data.end());
   return array;
+}
+
+/// Appends the components of `dense` to `packed`.
+static llvm::Error appendComponents(const HostArray &dense,
+                                    RankedTensorType type,
+                                    WeightStorageInterface form,
+                                    std::vector<Argument> &packed) {
+  MLIRContext *context = type.getContext();
+  ErrorCollector errors(context);
+  FailureOr<SmallVector<PackedComponent>> components = form.pack(
+      type, dense.data, [&] { return emitError(UnknownLoc::get(context)); });
+  if (failed(components))
+    return llvm::createStringError(errors.getFirst());
+  for (auto [own, data] :
+       llvm::zip_equal(form.getComponents(type), *components))
+    packed.push_back({makeArray(own.role, dense.kind, data)});
+  return llvm::Error::success();
 }
 
 /// Zeros blocks, so that each panel keeps those with the least of a random
@@ -70,98 +88,44 @@ static llvm::Error dropBlocks(HostArray &dense, const NmsPackSpec &spec,
 /// An argument with these numbers.
 static Argument makePermArgument(const WeightComponent &component,
                                  ArrayRef<uint32_t> perm) {
-  Argument argument{makeArray(component, NMS_I32)};
-  std::memcpy(argument.array.data.data(), perm.data(),
-              perm.size() * sizeof(uint32_t));
-  return argument;
+  PackedComponent data{component.type, {}};
+  data.data.resize(perm.size() * sizeof(uint32_t));
+  std::memcpy(data.data.data(), perm.data(), data.data.size());
+  return {makeArray(component.role, NMS_I32, data)};
 }
 
-/// Drops blocks of `dense`, and appends its ragged panels to `packed`.
-static llvm::Error packRagged(HostArray &dense, RankedTensorType type,
-                              EncodingAttr encoding, int64_t density,
+/// Drops blocks of `dense`, and appends its panels, which list their rows, to
+/// `packed`.
+static llvm::Error packPanels(HostArray &dense, RankedTensorType type,
+                              WeightStorageInterface form, int64_t density,
                               uint64_t seed, std::vector<Argument> &packed) {
+  auto encoding = cast<EncodingAttr>(form.getPattern());
   NmsPackSpec spec = getPackSpec(type, encoding);
-  // Whatever the order, the weight is stored as the shuffled one is: elements
-  // in the order of their outputs would be bitmaps by themselves.
-  auto ragged = RaggedAttr::get(type.getContext(), encoding);
-  SmallVector<WeightComponent> components = ragged.getComponents(type);
-  if (encoding.getOrder() == OutputOrder::Shuffled) {
-    std::vector<uint32_t> perm =
-        drawPermutations(spec.batch, spec.outputs, seed);
-    SmallVector<int64_t> shape = {spec.k, spec.outputs};
-    if (type.getRank() == 3)
-      shape.insert(shape.begin(), spec.batch);
-    HostArray ordered(dense.kind, shape);
-    if (nmsPutInOrder(&spec, perm.data(), dense.data.data(),
-                      ordered.data.data()))
-      return llvm::createStringError(nmsLastError());
-    auto inOrder =
-        EncodingAttr::get(type.getContext(), encoding.getLevels(),
-                          /*dim=*/type.getRank() - 2, OutputOrder::Identity);
-    if (llvm::Error error = packRagged(
-            ordered, RankedTensorType::get(shape, type.getElementType()),
-            inOrder, density, seed, packed))
+  if (encoding.getOrder() == OutputOrder::Identity) {
+    if (llvm::Error error =
+            dropBlocks(dense, spec, double(density) / 100, seed))
       return error;
-    packed.push_back(makePermArgument(components.back(), perm));
-    if (nmsPutBack(&spec, perm.data(), ordered.data.data(), dense.data.data()))
-      return llvm::createStringError(nmsLastError());
-    return llvm::Error::success();
+    return appendComponents(dense, type, form, packed);
   }
-  if (llvm::Error error = dropBlocks(dense, spec, double(density) / 100, seed))
+  std::vector<uint32_t> perm = drawPermutations(spec.batch, spec.outputs, seed);
+  SmallVector<int64_t> shape = {spec.k, spec.outputs};
+  if (type.getRank() == 3)
+    shape.insert(shape.begin(), spec.batch);
+  HostArray ordered(dense.kind, shape);
+  if (nmsPutInOrder(&spec, perm.data(), dense.data.data(), ordered.data.data()))
+    return llvm::createStringError(nmsLastError());
+  // Elements in the order of their outputs are in this form as well.
+  Attribute inOrder = form.withPattern(
+      EncodingAttr::get(type.getContext(), encoding.getLevels(),
+                        /*dim=*/type.getRank() - 2, OutputOrder::Identity));
+  if (llvm::Error error = packPanels(
+          ordered, RankedTensorType::get(shape, type.getElementType()),
+          cast<WeightStorageInterface>(inOrder), density, seed, packed))
     return error;
-  int64_t size = nmsCountRagged(&spec, ragged.getRows(), dense.data.data());
-  if (size < 0)
+  packed.push_back(makePermArgument(form.getComponents(type).back(), perm));
+  if (nmsPutBack(&spec, perm.data(), ordered.data.data(), dense.data.data()))
     return llvm::createStringError(nmsLastError());
-  Argument values{HostArray(dense.kind, {size, encoding.getBlockN()})};
-  Argument index{HostArray(NMS_I32, {size / ragged.getBlockRows(), 1})};
-  Argument panels{makeArray(components.back(), dense.kind)};
-  auto words = [](Argument &argument) {
-    return reinterpret_cast<uint32_t *>(argument.array.data.data());
-  };
-  if (nmsPackRagged(&spec, ragged.getRows(), dense.data.data(),
-                    values.array.data.data(), words(index), words(panels)))
-    return llvm::createStringError(nmsLastError());
-  for (Argument *component : {&values, &index, &panels})
-    packed.push_back(std::move(*component));
   return llvm::Error::success();
-}
-
-/// Prunes `dense` to a share of its elements, in percent, and appends their
-/// bitmaps to `packed`.
-static llvm::Error packFree(HostArray &dense, RankedTensorType type,
-                            EncodingAttr encoding, int64_t density,
-                            std::vector<Argument> &packed) {
-  NmsPackSpec spec = getPackSpec(type, encoding);
-  if (nmsPruneFree(&spec, double(density) / 100, dense.data.data(),
-                   dense.data.data()))
-    return llvm::createStringError(nmsLastError());
-  int64_t size = nmsCountFreeBitmap(&spec, dense.data.data());
-  if (size < 0)
-    return llvm::createStringError(nmsLastError());
-  Argument components[] = {
-      {HostArray(dense.kind, {size})},
-      {makeArray(encoding.getDefaultStorage().getComponents(type).back(),
-                 dense.kind)}};
-  if (nmsPackFreeBitmap(
-          &spec, dense.data.data(), components[0].array.data.data(),
-          reinterpret_cast<uint32_t *>(components[1].array.data.data())))
-    return llvm::createStringError(nmsLastError());
-  for (Argument &component : components)
-    packed.push_back(std::move(component));
-  return llvm::Error::success();
-}
-
-/// Appends the canonical components of a weight to `packed`; where they are.
-static SmallVector<void *> addComponents(RankedTensorType type,
-                                         EncodingAttr encoding, int32_t kind,
-                                         std::vector<Argument> &packed) {
-  size_t first = packed.size();
-  for (const WeightComponent &component : encoding.getComponents(type))
-    packed.push_back({makeArray(component, kind)});
-  SmallVector<void *> arrays;
-  for (Argument &component : llvm::drop_begin(packed, first))
-    arrays.push_back(component.array.data.data());
-  return arrays;
 }
 
 /// As below, with the outputs in a random order: what a search finds in random
@@ -174,12 +138,16 @@ static llvm::Error packShuffled(HostArray &dense, RankedTensorType type,
   if (nmsPruneShuffled(&spec, /*density=*/0, /*seed=*/0, perm.data(),
                        dense.data.data(), dense.data.data()))
     return llvm::createStringError(nmsLastError());
-  SmallVector<void *> arrays =
-      addComponents(type, encoding, dense.kind, packed);
+  SmallVector<WeightComponent> components = encoding.getComponents(type);
+  SmallVector<PackedComponent> data = allocateComponents(components);
+  SmallVector<void *> arrays = llvm::map_to_vector(
+      data, [](PackedComponent &of) -> void * { return of.data.data(); });
   llvm::copy(perm, static_cast<uint32_t *>(arrays.back()));
   if (nmsPackShuffled(&spec, /*isGiven=*/1, dense.data.data(), arrays.data(),
                       static_cast<uint32_t *>(arrays.back())))
     return llvm::createStringError(nmsLastError());
+  for (auto [own, component] : llvm::zip_equal(components, data))
+    packed.push_back({makeArray(own.role, dense.kind, component)});
   return llvm::Error::success();
 }
 
@@ -187,18 +155,15 @@ llvm::Error nm_sparse::packWeight(HostArray &dense, RankedTensorType type,
                                   EncodingAttr encoding, int64_t density,
                                   uint64_t seed,
                                   std::vector<Argument> &packed) {
-  if (encoding.getDefaultStorage().getListedPanels())
-    return packRagged(dense, type, encoding, density, seed, packed);
-  if (encoding.isFree())
-    return packFree(dense, type, encoding, density, packed);
+  WeightStorageInterface form = encoding.getDefaultStorage();
+  if (form.getListedPanels())
+    return packPanels(dense, type, form, density, seed, packed);
   if (encoding.getOrder() == OutputOrder::Shuffled)
     return packShuffled(dense, type, encoding, seed, packed);
   NmsPackSpec spec = getPackSpec(type, encoding);
-  if (nmsPrune(&spec, dense.data.data(), dense.data.data()))
+  if (encoding.isFree() ? nmsPruneFree(&spec, double(density) / 100,
+                                       dense.data.data(), dense.data.data())
+                        : nmsPrune(&spec, dense.data.data(), dense.data.data()))
     return llvm::createStringError(nmsLastError());
-  SmallVector<void *> arrays =
-      addComponents(type, encoding, dense.kind, packed);
-  if (nmsPack(&spec, dense.data.data(), arrays.data()))
-    return llvm::createStringError(nmsLastError());
-  return llvm::Error::success();
+  return appendComponents(dense, type, form, packed);
 }

@@ -12,6 +12,10 @@
 
 namespace mlir::nm_sparse {
 
+/// The data of a component, of a weight whose elements have kind `valuesKind`.
+HostArray makeArray(ComponentRole role, int32_t valuesKind,
+                    const PackedComponent &component);
+
 /// Prunes `dense` to the pattern, a free one to `density` percent, and appends
 /// its components to `packed`.
 llvm::Error packWeight(HostArray &dense, RankedTensorType type,

@@ -6,11 +6,14 @@
 
 #include "Lowering/StoreWeights.h"
 
+#include "Inputs/PackedInputs.h"
+
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "nm_sparse/Dialect/NMSparse/Utils/Packing.h"
 #include "nm_sparse/Pipelines/Pipelines.h"
 #include "nm_sparse/Pipelines/Run.h"
 #include "nm_sparse/Runtime/Error.h"
+#include "nm_sparse/Support/ErrorCollector.h"
 #include "llvm/ADT/MapVector.h"
 
 using namespace mlir;
@@ -53,68 +56,30 @@ static SmallVector<OwnArgument> getOwnArguments(func::FuncOp function) {
   return arguments;
 }
 
-static SmallVector<HostArray> allocate(ArrayRef<WeightComponent> components,
-                                       int32_t valuesKind) {
-  SmallVector<HostArray> arrays;
-  for (const WeightComponent &component : components) {
-    HostArray &array = arrays.emplace_back();
-    array.shape.assign(component.type.getShape().begin(),
-                       component.type.getShape().end());
-    array.elementBytes = component.type.getElementTypeBitWidth() / 8;
-    array.data.resize(array.size() * array.elementBytes);
-    array.kind = component.role == ComponentRole::Values ? valuesKind
-                 : array.elementBytes == 1               ? NMS_I8
-                                                         : NMS_I32;
-  }
-  return arrays;
-}
-
-/// Packs a weight of the canonical `components` of `from` into those of `to`,
-/// which has one level.
-static llvm::Error embed(RankedTensorType weight, EncodingAttr from,
-                         EncodingAttr to, ArrayRef<HostArray *> components) {
-  NmsPackSpec own = getPackSpec(weight, from);
-  NmsPackSpec other = getPackSpec(weight, to);
-  std::vector<char> dense(weight.getNumElements() *
-                          weight.getElementTypeBitWidth() / 8);
-  SmallVector<HostArray> packed =
-      allocate(to.getComponents(weight), components.front()->kind);
-  SmallVector<const void *> read;
-  for (HostArray *component : components)
-    read.push_back(component->data.data());
-  void *written[] = {packed[0].data.data(), packed[1].data.data()};
-  if (nmsUnpack(&own, read.data(), dense.data()) ||
-      nmsPack(&other, dense.data(), written))
-    return llvm::createStringError(nmsLastError());
-  for (auto [component, array] : llvm::zip(components, packed))
-    *component = std::move(array);
-  return llvm::Error::success();
-}
-
 /// Replaces `components`, which are canonical ones of `encoding`, by those of
 /// `packed`. Of two levels that are stored as one the last is not replaced.
 static llvm::Error storeComponents(EncodingAttr encoding, PackedAttr packed,
                                    ArrayRef<HostArray *> components) {
   RankedTensorType weight = packed.getWeightType();
-  if (encoding != packed.getEncoding()) {
-    if (llvm::Error error =
-            embed(weight, encoding, packed.getEncoding(), components))
-      return error;
-    components = components.take_front(packed.getComponents().size());
-  }
-  if (!packed.getStorage().getStoredTile(packed.getElementType()))
-    return llvm::Error::success();
-  // With two levels, the index of the outer one stays as it is.
-  HostArray &values = *components.front(), &index = *components.back();
-  SmallVector<HostArray> stored = allocate(packed.getComponents(), values.kind);
-  NmsPackSpec spec = getPackSpec(weight, packed.getEncoding());
-  if (nmsInnermostSpec(&spec, &spec) ||
-      nmsPackBitmap(&spec, values.data.data(), index.data.data(),
-                    stored.front().data.data(),
-                    reinterpret_cast<uint32_t *>(stored.back().data.data())))
+  NmsPackSpec spec = getPackSpec(weight, encoding);
+  std::vector<char> dense(weight.getNumElements() *
+                          weight.getElementTypeBitWidth() / 8);
+  SmallVector<const void *> read;
+  for (HostArray *component : components)
+    read.push_back(component->data.data());
+  if (nmsUnpack(&spec, read.data(), dense.data()))
     return llvm::createStringError(nmsLastError());
-  values = std::move(stored.front());
-  index = std::move(stored.back());
+  ErrorCollector errors(packed.getContext());
+  FailureOr<SmallVector<PackedComponent>> stored =
+      packed.getStorage().pack(weight, dense, [&] {
+        return emitError(UnknownLoc::get(packed.getContext()));
+      });
+  if (failed(stored))
+    return llvm::createStringError(errors.getFirst());
+  int32_t kind = components.front()->kind;
+  for (auto [own, to, from] :
+       llvm::zip(packed.getComponents(), components, *stored))
+    *to = makeArray(own.role, kind, from);
   return llvm::Error::success();
 }
 

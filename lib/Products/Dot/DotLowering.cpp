@@ -39,8 +39,7 @@ public:
   DotEmitter(OpBuilder &b, TileMatmulOp op, const ThreadLayout &layout,
              MutableArrayRef<Value> acc)
       : b(b), op(op), loc(op.getLoc()), math(b, loc), layout(layout), acc(acc),
-        x(b, op), tile(*op.getStorage()->getStoredTile(
-                      getElementTypeOrSelf(op.getRhs()))) {}
+        x(b, op), tile(*op.getStoredTile()) {}
 
   void emit();
 
@@ -182,7 +181,7 @@ void DotEmitter::multiplyFree() {
       sum = arith::SelectOp::create(b, loc, isKept, more, sum);
     }
   };
-  Value step = math.div(op.getFirstRow(), stepRows);
+  Value step = math.div(op.getPlace(kFirstRowPlace), stepRows);
   Value first = math.add(math.mul(step, warps), math.div(layout.threadId, 32));
   FreeBlock(b, loc, op.getRhs(), op.getIndex(), x.getNumRows(), layout.lane,
             acc, multiplyOne)

@@ -32,26 +32,6 @@ static constexpr int64_t kActivationsAhead = 16;
 
 static constexpr int64_t kLanes = 32;
 
-/// The data of `tile`, a view of a constant in memory; else null, with an error
-/// on `op`.
-static DenseElementsAttr findData(TileMatmulOp op, Value tile) {
-  Value source = getOperandOfTile(tile);
-  while (auto view = source.getDefiningOp<memref::CastOp>())
-    source = view.getSource();
-  DenseElementsAttr data;
-  if (auto get = source.getDefiningOp<memref::GetGlobalOp>())
-    if (auto global = SymbolTable::lookupNearestSymbolFrom<memref::GlobalOp>(
-            get, get.getNameAttr()))
-      data = dyn_cast_or_null<DenseElementsAttr>(global.getInitialValueAttr());
-  if (!data)
-    op.emitOpError("has a schedule with product = immediate, which needs a "
-                   "constant weight, but it is ")
-        << source.getType() << " of "
-        << (source.getDefiningOp() ? "the program" : "the caller")
-        << "; give its data as a constant, or use product = dot";
-  return data;
-}
-
 /// Rows of the activations, or of the patches of an image that they are.
 static int64_t countRows(TileMatmulOp op) {
   auto type = cast<MemRefType>(op.getLhs().getType());
@@ -67,21 +47,22 @@ static FailureOr<DenseWeight> findWeight(TileMatmulOp op) {
     return op.emitOpError("has a schedule with product = immediate, which "
                           "reads feature-major activations, but ")
            << op.getLhs().getType() << " is token-major";
-  DenseElementsAttr values = findData(op, op.getRhs());
-  DenseElementsAttr bits = values ? findData(op, op.getIndex()) : values;
-  if (!bits)
-    return failure();
-  if (bits.getType().getRank() != 3)
+  DenseElementsAttr constant = op.getForm().getConstant();
+  if (!constant)
     return op.emitOpError("has a schedule with product = immediate, whose "
-                          "weight has no batches, but its bits are ")
-           << bits.getType();
+                          "weight is code, but reads one of ")
+           << op.getForm();
   int64_t rows = countRows(op);
   if (ShapedType::isDynamic(rows) || rows > op.getSchedule().getTileRows())
     return op.emitOpError("has a schedule with product = immediate, whose K "
                           "step is all rows of the weight, but tile = [")
            << op.getSchedule().getTile() << "] and activations "
            << op.getLhs().getType();
-  return unpackFreeBitmap(values, bits, rows, [&] { return op.emitOpError(); });
+  DenseWeight weight = DenseWeight::get(constant);
+  if (weight.rows != rows)
+    return op.emitOpError("has activations with ")
+           << rows << " rows, but its code is of a weight with " << weight.rows;
+  return weight;
 }
 
 namespace {

@@ -67,6 +67,7 @@ LogicalResult MmaAttr::verifyProblem(EmitErrorFn emitError,
 
 OperandTiles MmaAttr::getOperandTiles() const {
   OperandTiles tiles;
+  tiles.decodesPositions = true;
   tiles.rowUnit = kRowUnit;
   tiles.tokenWindows = true;
   tiles.tokenRowUnit = kRowUnit;

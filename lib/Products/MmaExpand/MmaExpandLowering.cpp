@@ -44,8 +44,7 @@ public:
   MmaExpandEmitter(OpBuilder &b, TileMatmulOp op, const ThreadLayout &layout,
                    MmaExpandAttr product, MutableArrayRef<Value> acc)
       : b(b), op(op), loc(op.getLoc()), math(b, loc), layout(layout), acc(acc),
-        shares(product.getShares()), tile(*op.getStorage()->getStoredTile(
-                                         getElementTypeOrSelf(op.getRhs()))),
+        shares(product.getShares()), tile(*op.getStoredTile()),
         segment(Segment::get(op.getEncoding(), tile)),
         table(b, loc, layout.lane), x(b, op, layout.lane) {}
 

@@ -13,7 +13,7 @@ include "nm_sparse/Dialect/NMTile/IR/ScheduleInterfaces.td"
 def NMTile_SimtAttr : NMTile_Attr<"Simt", "simt",
     [DeclareAttrInterfaceMethods<NMTile_ProductAttrInterface,
         ["getProductName", "getNumWarps", "verifyTile", "verifyTransfers",
-         "verifyProblem", "getRingUse"]>]> {
+         "verifyProblem", "getOperandTiles", "getRingUse"]>]> {
   let summary = "FFMA on the CUDA cores";
   let description = [{
     Multiplies f32. The lanes of a warp cover its share of the tile as a grid of

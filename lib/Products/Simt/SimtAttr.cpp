@@ -30,6 +30,12 @@ LogicalResult SimtAttr::verify(EmitErrorFn emitError, ArrayRef<int64_t> warps) {
 
 StringRef SimtAttr::getProductName() const { return getMnemonic(); }
 
+OperandTiles SimtAttr::getOperandTiles() const {
+  OperandTiles tiles;
+  tiles.decodesPositions = true;
+  return tiles;
+}
+
 int64_t SimtAttr::getNumWarps() const { return getWarps()[0] * getWarps()[1]; }
 
 LogicalResult SimtAttr::verifyTile(EmitErrorFn emitError, int64_t tokens,

@@ -32,8 +32,7 @@ static constexpr int64_t kWordBits = 32, kValueBytes = 2, kBitsBytes = 4;
 Expansion::Expansion(OpBuilder &b, TileMatmulOp op, Value lane, Value output,
                      Value share, int64_t shares)
     : b(b), loc(op.getLoc()), math(b, loc), encoding(op.getEncoding()),
-      tile(*op.getStorage()->getStoredTile(getElementTypeOrSelf(op.getRhs()))),
-      bitsTile(op.getIndex()) {
+      tile(*op.getStoredTile()), bitsTile(op.getIndex()) {
   auto valuesType = cast<MemRefType>(op.getRhs().getType());
   blocks = valuesType.getDimSize(0);
   tiles = valuesType.getDimSize(1);

@@ -26,8 +26,7 @@ static constexpr int64_t kLineOutputs = 8, kBoxes = 4, kBoxBlocks = 2;
 
 SegmentFragments::SegmentFragments(OpBuilder &b, TileMatmulOp op, Value lane,
                                    Value output, Value share, int64_t shares)
-    : b(b), loc(op.getLoc()),
-      tile(*op.getStorage()->getStoredTile(getElementTypeOrSelf(op.getRhs()))),
+    : b(b), loc(op.getLoc()), tile(*op.getStoredTile()),
       segment(Segment::get(op.getEncoding(), tile)), table(b, loc, lane) {
   IndexMath math(b, loc);
   auto valuesType = cast<MemRefType>(op.getRhs().getType());

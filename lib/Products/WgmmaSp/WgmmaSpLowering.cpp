@@ -33,8 +33,7 @@ public:
   WgmmaSpEmitter(OpBuilder &b, TileMatmulOp op, const ThreadLayout &layout,
                  WgmmaSpAttr product)
       : b(b), op(op), loc(op.getLoc()), layout(layout),
-        element(getElementTypeOrSelf(op.getRhs())),
-        tile(*op.getStorage()->getStoredTile(element)),
+        element(getElementTypeOrSelf(op.getRhs())), tile(*op.getStoredTile()),
         tokens(op.getSchedule().getTileTokens()),
         outputs(product.getWarpgroupOutputs(op.getSchedule())),
         isAhead(product.getAhead()),

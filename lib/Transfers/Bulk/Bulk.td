@@ -12,7 +12,7 @@ include "nm_sparse/Dialect/NMTile/IR/ScheduleInterfaces.td"
 
 def NMTile_BulkAttr : NMTile_Attr<"Bulk", "bulk",
     [DeclareAttrInterfaceMethods<NMTile_TransferAttrInterface,
-        ["getTransferName", "brings", "getUse", "verifyBeside",
+        ["getTransferName", "brings", "getUse", "verifyBeside", "verifyOperand",
          "readsPatches", "promote", "populatePatterns"]>]> {
   let summary = "copied by the tensor memory accelerator, a K step at a time";
   let description = [{

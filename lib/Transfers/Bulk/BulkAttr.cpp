@@ -68,3 +68,43 @@ Value BulkAttr::promote(OpBuilder &b, PromotedOperand &operand, Value) const {
                     operand.tokensFirst != operand.tileTokensFirst,
                     operand.patches, operand.patchSlice);
 }
+
+/// Boxes of a tensor map have at most 256 rows, and lines of 64 columns.
+LogicalResult BulkAttr::verifyOperand(MatmulOp op, OperandRole role) const {
+  if (role != OperandRole::Values)
+    return success();
+  ScheduleAttr schedule = getSchedule(op);
+  if (std::optional<BitmapTile> tile = op.getStoredTile()) {
+    auto x = cast<ShapedType>(op.getX().getType());
+    bool byTokens = op.isXFeatureMajor();
+    int64_t inRow =
+        x.getDimSize(byTokens ? op.getXTokenDim() : op.getXReductionDim());
+    if (schedule.isBulk() && inRow == 1)
+      return op.emitOpError("has a schedule with x = bulk, but ")
+             << x << " has rows of a single "
+             << (byTokens ? "token" : "feature")
+             << ", which are no rows to the tensor memory accelerator; legal "
+                "is x = direct";
+    int64_t step = schedule.getTileRows() / tile->values * tile->rows;
+    if (!op.isXFeatureMajor() || step <= 256)
+      return success();
+    return op.emitOpError("has a schedule with x = bulk, whose K steps must be "
+                          "at most 256 rows of feature-major activations, but "
+                          "tile = [")
+           << schedule.getTile() << "], which makes steps of " << step;
+  }
+  int64_t rows = schedule.getTileRows();
+  if (rows % 16 != 0 || rows > 256)
+    return op.emitOpError(
+               "has a schedule with values = bulk, whose K steps must "
+               "be a multiple of 16, at most 256, kept rows, but "
+               "steps of ")
+           << rows << "; change the tile, or use values = copy";
+  if (schedule.getTileOutputs() % kSwizzledColumns != 0)
+    return op.emitOpError("has a schedule with values = bulk, whose tiles must "
+                          "be a multiple of ")
+           << kSwizzledColumns << " outputs, but tiles of "
+           << schedule.getTileOutputs()
+           << "; change them, or use values = copy";
+  return success();
+}

@@ -114,7 +114,8 @@ Value RowsAttr::promote(OpBuilder &b, PromotedOperand &operand,
   int64_t rowsOfBlock = op.getTileEncoding().getBlockK();
   AffineExpr blocks = b.getAffineDimExpr(0).floorDiv(rowsOfBlock);
   OpFoldResult first = affine::makeComposedFoldedAffineApply(
-      b, operand.getLoc(), AffineMap::get(1, 0, blocks), {op.getFirstRow()});
+      b, operand.getLoc(), AffineMap::get(1, 0, blocks),
+      {op.getPlace(kFirstRowPlace)});
   return getStepRows(b, operand, before, first,
                      getSchedule(op).getTileRows() / rowsOfBlock);
 }

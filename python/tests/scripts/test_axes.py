@@ -9,16 +9,18 @@ import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 SCRIPT = ROOT / "scripts" / "check_axes.py"
-ATTRS = "include/nm_sparse/Dialect/NMSparse/IR/NMSparseAttrs.td"
 TREE = {
     "lib/Products/One/One.td": 'def X : NMTile_Attr<"One", "one",\n    [A]> {',
     "lib/Products/One/One.cpp": "OneAttr",
     "lib/Transfers/Two/Two.td": 'def Y : NMTile_Attr<"Two", "two", [B]> {\n}\n'
     'def Z : NMTile_Attr<"Three", "three", [B]> {',
     "lib/Transfers/Two/Two.cpp": "TwoAttr ThreeAttr",
-    ATTRS: 'def E : NMSparse_Attr<"Encoding", "encoding",\n'
-    "    [DeclareAttrInterfaceMethods<NMSparse_WeightStorageInterface>]> {\n}\n"
-    'def B : NMSparse_Attr<"Bits", "bits",\n'
+    "lib/Dialect/NMSparse/Storages/Bits/Bits.td": "def B : "
+    'NMSparse_Attr<"Bits", "bits",\n'
+    "    [DeclareAttrInterfaceMethods<NMSparse_WeightStorageInterface>]> {\n}\n",
+    "lib/Dialect/NMSparse/Storages/Bits/Bits.cpp": "BitsAttr",
+    "include/nm_sparse/Dialect/NMSparse/IR/NMSparseAttrs.td": "def E : "
+    'NMSparse_Attr<"Encoding", "encoding",\n'
     "    [DeclareAttrInterfaceMethods<NMSparse_WeightStorageInterface>]> {\n}\n"
     'def O : NMSparse_Attr<"Other", "other"> {',
     "lib/CAPI/Dialect.cpp": "BitsAttr",

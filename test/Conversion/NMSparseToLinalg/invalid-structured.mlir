@@ -52,7 +52,7 @@ func.func @rows(%x: tensor<3x8xf32>, %v: tensor<2x8xf32>, %i: tensor<4x2xi8>,
   // expected-error @below {{'nm_sparse.matmul' op is a tile of a product, which has no structured form: run --convert-nm-sparse-to-linalg before products are tiled}}
   %y = nm_sparse.matmul #w indexing_maps = [#xm, #wm, #ym]
     ins(%x, %v, %i : tensor<3x8xf32>, tensor<2x8xf32>, tensor<4x2xi8>)
-    outs(%init : tensor<3x8xf32>) first_row(%row) -> tensor<3x8xf32>
+    outs(%init : tensor<3x8xf32>) at(first_row = %row) -> tensor<3x8xf32>
   return %y : tensor<3x8xf32>
 }
 
@@ -61,7 +61,7 @@ func.func @outputs(%x: tensor<3x8xf32>, %v: tensor<4x6xf32>, %i: tensor<4x2xi8>,
   // expected-error @below {{is a tile of a product}}
   %y = nm_sparse.matmul #w indexing_maps = [#xm, #wm, #ym]
     ins(%x, %v, %i : tensor<3x8xf32>, tensor<4x6xf32>, tensor<4x2xi8>)
-    outs(%init : tensor<3x6xf32>) panel_offset(%offset) -> tensor<3x6xf32>
+    outs(%init : tensor<3x6xf32>) at(panel_offset = %offset) -> tensor<3x6xf32>
   return %y : tensor<3x6xf32>
 }
 
@@ -69,8 +69,8 @@ func.func @panel(%x: tensor<3x64xf32>, %v: tensor<?x8xf32>, %i: tensor<?x1xi32>,
                  %init: tensor<3x8xf32>) -> tensor<3x8xf32> {
   // expected-error @below {{is a tile of a product}}
   %y = nm_sparse.matmul #f storage = #nm_sparse.ragged<#f> indexing_maps = [#xm, #wm, #ym]
-    ins(%x, %v, %i : tensor<3x64xf32>, tensor<?x8xf32>, tensor<?x1xi32>)
-    outs(%init : tensor<3x8xf32>) panels(%p : tensor<?x4xi32>) -> tensor<3x8xf32>
+    ins(%x, %v, %i, %p : tensor<3x64xf32>, tensor<?x8xf32>, tensor<?x1xi32>, tensor<?x4xi32>)
+    outs(%init : tensor<3x8xf32>) -> tensor<3x8xf32>
   return %y : tensor<3x8xf32>
 }
 

@@ -12,6 +12,6 @@ func.func @part(%x: tensor<3x8xf32>, %v: tensor<2x8xf32>, %i: tensor<4x2xi8>,
   // expected-error @below {{failed to legalize operation 'nm_sparse.matmul' that was explicitly marked illegal}}
   %y = nm_sparse.matmul #w indexing_maps = [#xm, #wm, #ym]
     ins(%x, %v, %i : tensor<3x8xf32>, tensor<2x8xf32>, tensor<4x2xi8>)
-    outs(%init : tensor<3x8xf32>) first_row(%row) -> tensor<3x8xf32>
+    outs(%init : tensor<3x8xf32>) at(first_row = %row) -> tensor<3x8xf32>
   return %y : tensor<3x8xf32>
 }

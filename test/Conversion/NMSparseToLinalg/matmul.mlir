@@ -96,7 +96,7 @@ func.func @two_levels(%x: tensor<3x17xf32>, %v: tensor<4x4xf32>, %i: tensor<8x1x
   // CHECK: tensor.extract %[[V]]
   // CHECK: linalg.generic {{.*}} ins(%[[X]], %[[W]] : tensor<3x17xf32>, tensor<17x3xf32>)
   %y = nm_sparse.matmul #w indexing_maps = [#xm, #wm, #ym]
-    ins(%x, %v, %i : tensor<3x17xf32>, tensor<4x4xf32>, tensor<8x1xi8>)
-    outs(%init : tensor<3x3xf32>) inner_index(%ii : tensor<4x4xi8>) -> tensor<3x3xf32>
+    ins(%x, %v, %i, %ii : tensor<3x17xf32>, tensor<4x4xf32>, tensor<8x1xi8>, tensor<4x4xi8>)
+    outs(%init : tensor<3x3xf32>) -> tensor<3x3xf32>
   return %y : tensor<3x3xf32>
 }

@@ -79,8 +79,7 @@ func.func @transposed(%x: memref<?x64xf32, strided<[4096, 1], offset: ?>>,
       ins(%x : memref<?x64xf32, strided<[4096, 1], offset: ?>>)
       outs(%xs : memref<64x64xf32, strided<[68, 1]>, #ws>)
     %r = nm_tile.matmul #w schedule = #s
-      ins(%xs, %v : memref<64x64xf32, strided<[68, 1]>, #ws>, memref<16x32xf32, #ws>)
-      index(%i : memref<16x1xi8, #ws>)
+      ins(%xs, %v, %i : memref<64x64xf32, strided<[68, 1]>, #ws>, memref<16x32xf32, #ws>, memref<16x1xi8, #ws>)
       acc(%zero : vector<64x32xf32>) -> vector<64x32xf32>
     vector.transfer_write %r, %y[%c0, %c0] {in_bounds = [true, true]}
       : vector<64x32xf32>, memref<64x32xf32>
@@ -395,7 +394,7 @@ func.func @stored(%v: memref<?x?x512xf16, strided<[5120, 512, 1], offset: ?>>, %
     %zero = arith.constant dense<0.0> : vector<16x64xf32>
     %r = nm_tile.matmul #w storage = #nm_sparse.bitmap<#w> schedule = #bits
       indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>]
-      ins(%x, %vs : memref<16x64xf16, #ws>, memref<2x2x512xf16, #ws>) index(%bs : memref<2x2x32xi32, #ws>)
+      ins(%x, %vs, %bs : memref<16x64xf16, #ws>, memref<2x2x512xf16, #ws>, memref<2x2x32xi32, #ws>)
       acc(%zero : vector<16x64xf32>) -> vector<16x64xf32>
     vector.transfer_write %r, %y[%c0, %c0] {in_bounds = [true, true]}
       : vector<16x64xf32>, memref<16x64xf32>

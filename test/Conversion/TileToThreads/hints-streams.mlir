@@ -77,9 +77,8 @@ func.func @loads(%x: memref<16x64xf16>, %v: memref<16x64xf16, strided<[65, 1]>>,
       nm_tile.async_copy ins(%x : memref<16x64xf16>)
         outs(%xt : memref<16x64xf16, #gpu.address_space<workgroup>>)
       %r = nm_tile.matmul #w schedule = #s indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>]
-        ins(%xt, %vt : memref<16x64xf16, #gpu.address_space<workgroup>>,
-                       memref<16x64xf16, #gpu.address_space<workgroup>>)
-        index(%it : memref<16x1xi8, #gpu.address_space<workgroup>>)
+        ins(%xt, %vt, %it : memref<16x64xf16, #gpu.address_space<workgroup>>,
+                       memref<16x64xf16, #gpu.address_space<workgroup>>, memref<16x1xi8, #gpu.address_space<workgroup>>)
         acc(%acc : vector<16x64xf32>) -> vector<16x64xf32>
       scf.yield %r : vector<16x64xf32>
     }
@@ -118,9 +117,8 @@ func.func @transposed(%x: memref<32x16xf32>, %v: memref<8x32xf32>,
       nm_tile.async_copy indexing_maps = [affine_map<(r, c) -> (c, r)>, affine_map<(r, c) -> (r, c)>] ins(%x : memref<32x16xf32>)
         outs(%xt : memref<16x32xf32, #gpu.address_space<workgroup>>)
       %r = nm_tile.matmul #w schedule = #s
-        ins(%xt, %vt : memref<16x32xf32, #gpu.address_space<workgroup>>,
-                       memref<8x32xf32, #gpu.address_space<workgroup>>)
-        index(%it : memref<8x1xi8, #gpu.address_space<workgroup>>)
+        ins(%xt, %vt, %it : memref<16x32xf32, #gpu.address_space<workgroup>>,
+                       memref<8x32xf32, #gpu.address_space<workgroup>>, memref<8x1xi8, #gpu.address_space<workgroup>>)
         acc(%acc : vector<32x32xf32>) -> vector<32x32xf32>
       scf.yield %r : vector<32x32xf32>
     }

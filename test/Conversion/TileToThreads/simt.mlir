@@ -40,7 +40,7 @@ func.func @panel(%x: memref<8x32xf32, 3>, %v: memref<4x32xf32, 3>, %i: memref<4x
     %c0 = arith.constant 0 : index
     %zero = arith.constant dense<0.0> : vector<32x32xf32>
     %r = nm_tile.matmul #w schedule = #s
-      ins(%x, %v : memref<8x32xf32, 3>, memref<4x32xf32, 3>) index(%i : memref<4x4xi8, 3>)
+      ins(%x, %v, %i : memref<8x32xf32, 3>, memref<4x32xf32, 3>, memref<4x4xi8, 3>)
       acc(%zero : vector<32x32xf32>) -> vector<32x32xf32>
     vector.transfer_write %r, %out[%m, %c0] {in_bounds = [false, true]}
       : vector<32x32xf32>, memref<?x100xf32>
@@ -73,7 +73,7 @@ func.func @guarded(%x: memref<8x8xf32, 3>, %v: memref<4x4xf32, 3>, %i: memref<4x
     %c0 = arith.constant 0 : index
     %zero = arith.constant dense<0.0> : vector<8x4xf32>
     %r = nm_tile.matmul #w schedule = #s
-      ins(%x, %v : memref<8x8xf32, 3>, memref<4x4xf32, 3>) index(%i : memref<4x4xi8, 3>)
+      ins(%x, %v, %i : memref<8x8xf32, 3>, memref<4x4xf32, 3>, memref<4x4xi8, 3>)
       acc(%zero : vector<8x4xf32>) -> vector<8x4xf32>
     vector.transfer_write %r, %out[%m, %c0] : vector<8x4xf32>, memref<?x3xf32>
     gpu.terminator

@@ -22,7 +22,7 @@ func.func @dot(%x: memref<2x128xf16>, %v: memref<1x4x512xf16>, %b: memref<1x4x32
              threads(%tx, %ty, %tz) in (%sx = %c128, %sy = %c1, %sz = %c1) {
     %0 = nm_tile.matmul #nm_sparse.encoding<8:16> storage = #nm_sparse.bitmap<#nm_sparse.encoding<8:16>> schedule = #schedule
       indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>]
-      ins(%x, %v : memref<2x128xf16>, memref<1x4x512xf16>) index(%b : memref<1x4x32xi32>)
+      ins(%x, %v, %b : memref<2x128xf16>, memref<1x4x512xf16>, memref<1x4x32xi32>)
       acc(%zero : vector<2x32xf32>) -> vector<2x32xf32>
     %1 = nm_tile.sum_warps %0 : vector<2x32xf32>
     vector.transfer_write %1, %y[%c0, %c0] {in_bounds = [true, true]} : vector<2x32xf32>, memref<2x32xf32>
@@ -56,7 +56,7 @@ func.func @groups(%x: memref<1x128xf16>, %v: memref<64x64xf16>, %i: memref<64x2x
              threads(%tx, %ty, %tz) in (%sx = %c64, %sy = %c1, %sz = %c1) {
     %0 = nm_tile.matmul #nm_sparse.encoding<8:16, block = [1, 32]> schedule = #panels
       indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>]
-      ins(%x, %v : memref<1x128xf16>, memref<64x64xf16>) index(%i : memref<64x2xi8>)
+      ins(%x, %v, %i : memref<1x128xf16>, memref<64x64xf16>, memref<64x2xi8>)
       acc(%zero : vector<1x64xf32>) -> vector<1x64xf32>
     %1 = nm_tile.sum_warps %0 : vector<1x64xf32>
     vector.transfer_write %1, %y[%c0, %c0] {in_bounds = [true, true]} : vector<1x64xf32>, memref<1x64xf32>
@@ -76,7 +76,7 @@ func.func @one_warp_owns_each(%x: memref<16x8xf32, 3>, %v: memref<8x16xf32, 3>, 
   gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
              threads(%tx, %ty, %tz) in (%sx = %c32, %sy = %c1, %sz = %c1) {
     %0 = nm_tile.matmul #nm_sparse.encoding<2:4> schedule = #schedule
-      ins(%x, %v : memref<16x8xf32, 3>, memref<8x16xf32, 3>) index(%i : memref<8x16xi8, 3>)
+      ins(%x, %v, %i : memref<16x8xf32, 3>, memref<8x16xf32, 3>, memref<8x16xi8, 3>)
       acc(%zero : vector<8x16xf32>) -> vector<8x16xf32>
     // expected-error @below {{is for products whose warps have shares of every element, got #nm_tile.schedule<tile = [8, 16, 8], product = simt}}
     // expected-error @below {{failed to legalize operation 'nm_tile.sum_warps'}}

@@ -318,7 +318,7 @@ func.func @bitmap_rank(%x: memref<1x128xf16>, %v: memref<4x512xf16>, %b: memref<
   %0 = nm_tile.matmul #nm_sparse.encoding<8:16> storage = #nm_sparse.bitmap<#nm_sparse.encoding<8:16>>
     schedule = #nm_tile.schedule<tile = [1, 32, 64], product = dot<warps = 4>, transfers = {x = direct, values = direct, index = direct}, pipeline = sequential>
     indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>]
-    ins(%x, %v : memref<1x128xf16>, memref<4x512xf16>) index(%b : memref<1x4x32xi32>) acc(%a : vector<1x32xf32>) -> vector<1x32xf32>
+    ins(%x, %v, %b : memref<1x128xf16>, memref<4x512xf16>, memref<1x4x32xi32>) acc(%a : vector<1x32xf32>) -> vector<1x32xf32>
   return
 }
 
@@ -329,7 +329,7 @@ func.func @free_rank(%x: memref<1x512xf16>, %v: memref<1x?xf16>, %b: memref<1x2x
   %0 = nm_tile.matmul #nm_sparse.encoding<free> storage = #nm_sparse.bitmap<#nm_sparse.encoding<free>>
     schedule = #nm_tile.schedule<tile = [1, 32, 512], product = dot<warps = 2>, transfers = {x = direct, values = direct, index = direct}, pipeline = sequential>
     indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>]
-    ins(%x, %v : memref<1x512xf16>, memref<1x?xf16>) index(%b : memref<1x2x296xi32>) acc(%a : vector<1x32xf32>) -> vector<1x32xf32>
+    ins(%x, %v, %b : memref<1x512xf16>, memref<1x?xf16>, memref<1x2x296xi32>) acc(%a : vector<1x32xf32>) -> vector<1x32xf32>
   return
 }
 
@@ -340,7 +340,7 @@ func.func @free_bits(%x: memref<1x512xf16>, %v: memref<?xf16>, %b: memref<1x2x25
   %0 = nm_tile.matmul #nm_sparse.encoding<free> storage = #nm_sparse.bitmap<#nm_sparse.encoding<free>>
     schedule = #nm_tile.schedule<tile = [1, 32, 512], product = dot<warps = 2>, transfers = {x = direct, values = direct, index = direct}, pipeline = sequential>
     indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>]
-    ins(%x, %v : memref<1x512xf16>, memref<?xf16>) index(%b : memref<1x2x256xi32>) first_row(%r) acc(%a : vector<1x32xf32>) -> vector<1x32xf32>
+    ins(%x, %v, %b : memref<1x512xf16>, memref<?xf16>, memref<1x2x256xi32>) at(first_row = %r) acc(%a : vector<1x32xf32>) -> vector<1x32xf32>
   return
 }
 
@@ -351,18 +351,18 @@ func.func @free_step(%x: memref<1x512xf16>, %v: memref<?xf16>, %b: memref<1x2x29
   %0 = nm_tile.matmul #nm_sparse.encoding<free> storage = #nm_sparse.bitmap<#nm_sparse.encoding<free>>
     schedule = #nm_tile.schedule<tile = [1, 32, 512], product = dot<warps = 2>, transfers = {x = direct, values = direct, index = direct}, pipeline = sequential>
     indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>]
-    ins(%x, %v : memref<1x512xf16>, memref<?xf16>) index(%b : memref<1x2x296xi32>) acc(%a : vector<1x32xf32>) -> vector<1x32xf32>
+    ins(%x, %v, %b : memref<1x512xf16>, memref<?xf16>, memref<1x2x296xi32>) acc(%a : vector<1x32xf32>) -> vector<1x32xf32>
   return
 }
 
 // -----
 
 func.func @bitmap_pattern(%x: memref<1x128xf16>, %v: memref<1x4x512xf16>, %b: memref<1x4x32xi32>, %a: vector<1x32xf32>) {
-  // expected-error @below {{has storage = #nm_sparse.bitmap<#nm_sparse.encoding<2:4>>, legal is #nm_sparse.bitmap of #nm_sparse.encoding<8:16>}}
+  // expected-error @below {{has storage = #nm_sparse.bitmap<#nm_sparse.encoding<2:4>>, legal are forms of #nm_sparse.encoding<8:16>}}
   %0 = nm_tile.matmul #nm_sparse.encoding<8:16> storage = #nm_sparse.bitmap<#nm_sparse.encoding<2:4>>
     schedule = #nm_tile.schedule<tile = [1, 32, 64], product = dot<warps = 4>, transfers = {x = direct, values = direct, index = direct}, pipeline = sequential>
     indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>]
-    ins(%x, %v : memref<1x128xf16>, memref<1x4x512xf16>) index(%b : memref<1x4x32xi32>) acc(%a : vector<1x32xf32>) -> vector<1x32xf32>
+    ins(%x, %v, %b : memref<1x128xf16>, memref<1x4x512xf16>, memref<1x4x32xi32>) acc(%a : vector<1x32xf32>) -> vector<1x32xf32>
   return
 }
 

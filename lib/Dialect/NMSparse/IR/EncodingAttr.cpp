@@ -240,8 +240,8 @@ LogicalResult EncodingAttr::verifyPackable(
     function_ref<InFlightDiagnostic()> emitError) const {
   if (isFree())
     return emitError() << *this << " cannot be packed yet: 'free' names no "
-                       << "number of blocks in a window; use n:m, or blocks "
-                       << "of one element, which are stored as bitmaps";
+                       << "number of blocks in a window; use n:m, or a storage "
+                       << "that is made for it";
   return success();
 }
 
@@ -287,6 +287,11 @@ EncodingAttr::getComponents(RankedTensorType weight) const {
   if (getOrder() == OutputOrder::Shuffled)
     components.push_back(getPermComponent(weight, *this));
   return components;
+}
+
+WeightStorageInterface EncodingAttr::getDefaultStorage() const {
+  return getContext()->getLoadedDialect<NMSparseDialect>()->getDefaultStorage(
+      *this);
 }
 
 Attribute EncodingAttr::getPattern() const { return *this; }

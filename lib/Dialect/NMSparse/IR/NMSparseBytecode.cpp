@@ -8,10 +8,6 @@
 // unreadable. nm_sparse.matmul, which changes most, writes a dictionary
 // instead.
 //
-// MLIR calls upgradeFromVersion only for files that have a version. So what
-// differs in version 0 is mended here while an operation is read, by the same
-// names that a later version would use.
-//
 //===----------------------------------------------------------------------===//
 
 #include "NMSparseBytecode.h"
@@ -57,8 +53,10 @@ uint64_t nm_sparse::getBytecodeVersion(DialectBytecodeReader &reader,
 // MatmulOp
 //===----------------------------------------------------------------------===//
 
-/// The attributes of a matmul in a file of version 0, under the names that they
-/// have today.
+static constexpr StringLiteral kSegments = "operandSegmentSizes";
+
+/// The attributes of a matmul in a file of version 0, under the names of
+/// version 1.
 static FailureOr<DictionaryAttr>
 readMatmulVersion0(DialectBytecodeReader &reader) {
   // As ODS generated it: in the order of their names, the counts of operands as
@@ -82,7 +80,7 @@ readMatmulVersion0(DialectBytecodeReader &reader) {
   NamedAttrList attributes;
   attributes.append("encoding", encoding);
   attributes.append("indexing_maps", maps);
-  attributes.append("operandSegmentSizes", segments);
+  attributes.append(kSegments, segments);
   if (schedule)
     attributes.append("config", schedule);
   if (storage)
@@ -90,19 +88,75 @@ readMatmulVersion0(DialectBytecodeReader &reader) {
   return attributes.getDictionary(reader.getContext());
 }
 
+/// What a file of version 0 or 1 says of a matmul, as it is said today. It had
+/// its operands in the order x, values, index, init, panel_offset, first_row,
+/// inner_index, panels, of which all behind init could be absent.
+/// NMSparseBytecodeInterface puts them into today's order.
+static FailureOr<DictionaryAttr>
+upgradeMatmulVersion1(DictionaryAttr old, uint64_t version,
+                      function_ref<InFlightDiagnostic()> emitError) {
+  auto counts = old.getAs<DenseI32ArrayAttr>(kSegments);
+  if (!counts || counts.size() != 8)
+    return emitError()
+           << "a matmul of version 0 or 1 has 8 counts of operands, got "
+           << old;
+  ArrayRef<int32_t> count = counts;
+  // Files without a version cannot be upgraded when all operands are there.
+  if (version == 0 && (count[6] || count[7]))
+    return emitError()
+           << "the file was written before the bytecode of nm_sparse had a "
+              "version, and its matmuls of more than two components are no "
+              "longer read; read it with a release of bytecode version 1, and "
+              "write it again";
+  MLIRContext *context = old.getContext();
+  SmallVector<StringRef> names;
+  if (count[4])
+    names.push_back(kPanelOffsetPlace);
+  if (count[5])
+    names.push_back(kFirstRowPlace);
+  NamedAttrList attributes(old);
+  attributes.set(kSegments,
+                 DenseI32ArrayAttr::get(context, {1, 2 + count[6] + count[7], 1,
+                                                  count[4] + count[5]}));
+  if (!names.empty())
+    attributes.append("place_names", Builder(context).getStrArrayAttr(names));
+  return attributes.getDictionary(context);
+}
+
 LogicalResult MatmulOp::readProperties(DialectBytecodeReader &reader,
                                        OperationState &state) {
-  DictionaryAttr attributes;
-  if (getBytecodeVersion(reader, NMSparseDialect::getDialectNamespace()) == 0) {
-    FailureOr<DictionaryAttr> old = readMatmulVersion0(reader);
-    if (failed(old))
-      return failure();
-    attributes = *old;
-  } else if (failed(reader.readAttribute(attributes))) {
+  uint64_t version =
+      getBytecodeVersion(reader, NMSparseDialect::getDialectNamespace());
+  auto emitError = [&] { return reader.emitError(); };
+  FailureOr<DictionaryAttr> attributes = DictionaryAttr();
+  if (version == 0)
+    attributes = readMatmulVersion0(reader);
+  else if (DictionaryAttr written; succeeded(reader.readAttribute(written)))
+    attributes = written;
+  else
     return failure();
-  }
+  if (succeeded(attributes) && version < 2)
+    attributes = upgradeMatmulVersion1(*attributes, version, emitError);
+  if (failed(attributes))
+    return failure();
   return setPropertiesFromAttr(state.getOrAddProperties<Properties>(),
-                               attributes, [&] { return reader.emitError(); });
+                               *attributes, emitError);
+}
+
+LogicalResult NMSparseBytecodeInterface::upgradeFromVersion(
+    Operation *top, const DialectVersion &version) const {
+  if (static_cast<const BytecodeVersion &>(version).number != 1)
+    return success();
+  top->walk([](MatmulOp op) {
+    // x, two components, init, the places, and the components behind these two.
+    constexpr unsigned init = 3;
+    unsigned further = op.getComponents().size() - 2;
+    SmallVector<Value> operands(op->getOperands());
+    std::rotate(operands.begin() + init, operands.end() - further,
+                operands.end());
+    op->setOperands(operands);
+  });
+  return success();
 }
 
 void MatmulOp::writeProperties(DialectBytecodeWriter &writer) {

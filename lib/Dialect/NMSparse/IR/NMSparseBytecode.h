@@ -11,13 +11,17 @@
 
 namespace mlir::nm_sparse {
 
-/// Version 1: the attributes of nm_sparse.matmul by their names. Version 0 had
-/// them in the order of their names, and wrote no version.
+/// Version 2: nm_sparse.matmul has a list of components. Version 1 had an
+/// operand for each, and version 0, which wrote no version, its attributes in
+/// the order of their names.
 struct NMSparseBytecodeInterface : public VersionedBytecodeInterface {
-  static constexpr uint64_t kCurrent = 1;
+  static constexpr uint64_t kCurrent = 2;
 
   explicit NMSparseBytecodeInterface(Dialect *dialect)
       : VersionedBytecodeInterface(dialect, kCurrent) {}
+
+  LogicalResult upgradeFromVersion(Operation *top,
+                                   const DialectVersion &version) const final;
 };
 
 } // namespace mlir::nm_sparse

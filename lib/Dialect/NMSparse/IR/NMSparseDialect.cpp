@@ -6,7 +6,6 @@
 
 #include "NMSparseBytecode.h"
 #include "PatchesFields.h"
-#include "RaggedFields.h"
 
 #include "mlir/AsmParser/AsmParser.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
@@ -49,6 +48,9 @@ Attribute NMSparseDialect::parseAttribute(DialectAsmParser &parser,
   Attribute attribute;
   if (generatedAttributeParser(parser, &mnemonic, type, attribute).has_value())
     return attribute;
+  for (const Storage &storage : storages)
+    if (storage.name == mnemonic)
+      return storage.parse(parser);
   if (mnemonic == "schedule")
     return parseMoved(parser, loc);
   parser.emitError(loc) << "unknown attribute `" << mnemonic << "` in dialect `"
@@ -58,7 +60,34 @@ Attribute NMSparseDialect::parseAttribute(DialectAsmParser &parser,
 
 void NMSparseDialect::printAttribute(Attribute attribute,
                                      DialectAsmPrinter &printer) const {
+  for (const Storage &storage : storages)
+    if (storage.type == attribute.getTypeID()) {
+      printer << storage.name;
+      storage.print(printer, attribute);
+      return;
+    }
   (void)generatedAttributePrinter(attribute, printer);
+}
+
+bool NMSparseDialect::hasStorage(StringRef name) const {
+  return llvm::any_of(
+      storages, [&](const Storage &storage) { return storage.name == name; });
+}
+
+WeightStorageInterface
+NMSparseDialect::getStorage(StringRef name, EncodingAttr encoding) const {
+  for (const Storage &storage : storages)
+    if (storage.name == name)
+      return dyn_cast_or_null<WeightStorageInterface>(storage.get(encoding));
+  return {};
+}
+
+WeightStorageInterface
+NMSparseDialect::getDefaultStorage(EncodingAttr encoding) const {
+  for (const Storage &storage : storages)
+    if (storage.isDefaultFor(encoding))
+      return cast<WeightStorageInterface>(storage.get(encoding));
+  return encoding;
 }
 
 namespace {
@@ -100,6 +129,7 @@ void NMSparseDialect::initialize() {
 #define GET_OP_LIST
 #include "nm_sparse/Dialect/NMSparse/IR/NMSparseOps.cpp.inc"
       >();
+  addOwnStorages();
   addInterfaces<NMSparseAsmInterface, NMSparseBytecodeInterface,
                 NMSparseInlinerInterface>();
 }

@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "PackedWeight.h"
 #include "SizeLimits.h"
+#include "WeightChecks.h"
 
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
@@ -41,45 +41,61 @@ bool MatmulOp::isResultFeatureMajor() {
          cast<ShapedType>(getInit().getType()).getRank() - 1;
 }
 
+WeightStorageInterface MatmulOp::getForm() {
+  return getStorageAttr() ? getStorageAttr()
+                          : WeightStorageInterface(getEncoding());
+}
+
+Value MatmulOp::getComponent(StringRef name) {
+  for (auto [own, component] :
+       llvm::zip(getForm().getComponentNames(), getComponents()))
+    if (own == name)
+      return component;
+  return {};
+}
+
+Value MatmulOp::getPlace(StringRef name) {
+  return findPlace(getPlaces(), getPlaceNames(), name);
+}
+
+WeightSlice MatmulOp::getWeight() {
+  WeightSlice weight{llvm::to_vector(getComponents())};
+  if (std::optional<ArrayAttr> names = getPlaceNames())
+    for (auto [name, value] :
+         llvm::zip(names->getAsRange<StringAttr>(), getPlaces()))
+      weight.places.push_back({name.getValue(), value});
+  return weight;
+}
+
 std::optional<BitmapTile> MatmulOp::getStoredTile() {
-  WeightStorageInterface storage = getStorageAttr();
-  if (!storage)
-    return std::nullopt;
-  return storage.getStoredTile(getElementTypeOrSelf(getValues()));
+  return getForm().getStoredTile(getElementTypeOrSelf(getX()));
 }
 
 std::optional<ListedPanels> MatmulOp::getListedPanels() {
-  WeightStorageInterface storage = getStorageAttr();
-  return storage ? storage.getListedPanels() : std::nullopt;
+  return getForm().getListedPanels();
 }
 
 EncodingAttr MatmulOp::getTileEncoding() {
-  WeightStorageInterface storage = getStorageAttr();
-  if (!storage)
-    return getEncoding();
   // The windows of a tile with a dynamic contraction are not known.
   int64_t k = getContractionSize();
-  return cast<EncodingAttr>(storage.getTilePattern(
+  return cast<EncodingAttr>(getForm().getTilePattern(
       ShapedType::isDynamic(k) ? EncodingAttr::kMaxWindowRows : k));
 }
 
 int64_t MatmulOp::getNumWindows() {
-  if (getListedPanels()) {
+  std::optional<WindowCount> count =
+      getForm().getWindowCount(getElementTypeOrSelf(getX()));
+  if (!count) {
     int64_t k = getContractionSize();
     return ShapedType::isDynamic(k)
                ? k
                : llvm::divideCeil(k, getEncoding().getWindowRows());
   }
-  auto index = cast<RankedTensorType>(getIndex().getType());
-  std::optional<BitmapTile> tile = getStoredTile();
-  if (tile && !getInnerIndex()) {
-    int64_t tiles = index.getDimSize(index.getRank() - 2);
-    return ShapedType::isDynamic(tiles)
-               ? tiles
-               : tiles * (tile->rows / getEncoding().getWindowRows());
-  }
-  int64_t rows = index.getDimSize(index.getRank() - 2);
-  return ShapedType::isDynamic(rows) ? rows : rows / getEncoding().getN();
+  auto type =
+      cast<RankedTensorType>(getComponents()[count->component].getType());
+  int64_t rows = type.getDimSize(type.getRank() - 2);
+  return ShapedType::isDynamic(rows) ? rows
+                                     : rows * count->factor / count->divisor;
 }
 
 int64_t MatmulOp::getContractionSize() {
@@ -185,42 +201,22 @@ static LogicalResult verifyMaps(MatmulOp op) {
   return success();
 }
 
-/// Checks that all operands agree on the number of tokens and batch entries.
+/// Checks that x and the result have the same number of tokens and of batch
+/// entries; what components have, their storage checks.
 static LogicalResult verifyParallelExtents(MatmulOp op) {
-  struct Use {
-    const char *name;
-    Value operand;
-    AffineMap map;
-  };
-  SmallVector<Use> uses = {{"x", op.getX(), op.getXMap()},
-                           {"result", op.getInit(), op.getResultMap()}};
-  if (!op.getListedPanels())
-    uses.push_back({"index", op.getIndex(), op.getWeightMap()});
-  else if (op.getPanels())
-    uses.push_back({"panels", op.getPanels(), op.getWeightMap()});
-  // Free elements of all batch entries lie one after the other.
-  if (!op.getEncoding().isFree())
-    uses.insert(uses.begin() + 1,
-                {"values", op.getValues(), op.getWeightMap()});
+  auto x = cast<ShapedType>(op.getX().getType());
+  auto init = cast<ShapedType>(op.getInit().getType());
   for (unsigned loop = 0; loop <= op.getTokenLoop(); ++loop) {
     AffineExpr expr = getAffineDimExpr(loop, op.getContext());
-    const Use *first = nullptr;
-    int64_t known = 0;
-    for (const Use &use : uses) {
-      std::optional<unsigned> dim = use.map.getResultPosition(expr);
-      if (!dim)
-        continue;
-      int64_t extent = cast<ShapedType>(use.operand.getType()).getDimSize(*dim);
-      if (ShapedType::isDynamic(extent))
-        continue;
-      if (first && extent != known)
-        return op.emitOpError()
-               << first->name << " has " << known
-               << (loop == op.getTokenLoop() ? " tokens, " : " batch entries, ")
-               << use.name << " has " << extent;
-      first = &use;
-      known = extent;
-    }
+    int64_t ofX = x.getDimSize(*op.getXMap().getResultPosition(expr));
+    int64_t ofInit =
+        init.getDimSize(*op.getResultMap().getResultPosition(expr));
+    if (ShapedType::isStatic(ofX) && ShapedType::isStatic(ofInit) &&
+        ofX != ofInit)
+      return op.emitOpError("x has ")
+             << ofX
+             << (loop == op.getTokenLoop() ? " tokens, " : " batch entries, ")
+             << "result has " << ofInit;
   }
   return success();
 }
@@ -228,47 +224,35 @@ static LogicalResult verifyParallelExtents(MatmulOp op) {
 /// Checks that no loop is known to be empty: tiles, and the model that chooses
 /// them, divide by these sizes. Nor may they overflow.
 static LogicalResult verifySizes(MatmulOp op) {
-  static constexpr const char *names[] = {"batch", "number of tokens",
-                                          "number of outputs", "contraction"};
-  SmallVector<std::pair<Value, AffineMap>> uses = {
-      {op.getX(), op.getXMap()}, {op.getInit(), op.getResultMap()}};
-  if (!op.getListedPanels())
-    uses.push_back({op.getIndex(), op.getWeightMap()});
-  // A weight of free elements may keep none.
-  if (!op.getEncoding().isFree())
-    uses.insert(uses.begin() + 1, {op.getValues(), op.getWeightMap()});
-  unsigned first = op.hasBatch() ? 0 : 1; // loop 0 is that of names[first]
-  for (auto &[operand, map] : uses) {
-    auto type = cast<ShapedType>(operand.getType());
-    for (unsigned i = 0, e = map.getNumResults(); i < e; ++i)
-      if (type.getDimSize(i) == 0)
-        return op.emitOpError("has a ")
-               << names[first + map.getDimPosition(i)] << " of 0 in " << type
-               << ", legal is at least 1";
-  }
+  for (auto [operand, map] : {std::pair(op.getX(), op.getXMap()),
+                              std::pair(op.getInit(), op.getResultMap())})
+    if (failed(verifyNotEmpty(op, operand, map)))
+      return failure();
   auto emitError = [&] { return op.emitOpError(); };
-  for (auto [name, operand] : {std::pair<const char *, Value>{"x", op.getX()},
-                               {"values", op.getValues()},
-                               {"index", op.getIndex()},
-                               {"result", op.getInit()}})
-    if (failed(verifySizeLimits(cast<ShapedType>(operand.getType()).getShape(),
-                                name, emitError)))
+  auto hasLegalSize = [&](Value operand, StringRef name) {
+    return succeeded(verifySizeLimits(
+        cast<ShapedType>(operand.getType()).getShape(), name, emitError));
+  };
+  if (!hasLegalSize(op.getX(), "x") || !hasLegalSize(op.getInit(), "result"))
+    return failure();
+  for (auto [name, component] :
+       llvm::zip(op.getForm().getComponentNames(), op.getComponents()))
+    if (!hasLegalSize(component, name))
       return failure();
   return success();
 }
 
-/// The types of elements, and the ranks of the packed weight.
+/// The types of elements.
 static LogicalResult verifyTypes(MatmulOp op) {
   auto x = cast<RankedTensorType>(op.getX().getType());
-  auto values = cast<RankedTensorType>(op.getValues().getType());
-  auto index = cast<RankedTensorType>(op.getIndex().getType());
   auto init = cast<RankedTensorType>(op.getInit().getType());
+  Type values = op.getComponents().empty() ? x : op.getValues().getType();
   if (op.getResult().getType() != init)
     return op.emitOpError("result type must be that of init, ")
            << init << ", got " << op.getResult().getType();
-  if (x.getElementType() != values.getElementType())
+  if (x.getElementType() != getElementTypeOrSelf(values))
     return op.emitOpError("x and values must have one element type, got ")
-           << x.getElementType() << " and " << values.getElementType();
+           << x.getElementType() << " and " << getElementTypeOrSelf(values);
   if (!isStoredType(x.getElementType()))
     return op.emitOpError("x and values have element type ")
            << x.getElementType() << ", legal are "
@@ -281,37 +265,53 @@ static LogicalResult verifyTypes(MatmulOp op) {
       !(isFloat && initElement == x.getElementType()))
     return op.emitOpError("result must have element type ")
            << (isFloat ? "f32 or that of x" : "i32") << ", got " << initElement;
-  if (op.getStorageAttr() && !op.getInnerIndex())
-    return success();
-  if (!index.getElementType().isSignlessInteger(
-          op.getEncoding().getIndexBitWidth()))
-    return op.emitOpError("index must have element type i")
-           << op.getEncoding().getIndexBitWidth() << " for windows of "
-           << op.getEncoding().getM() << ", got " << index.getElementType();
-  int64_t packedRank = op.getWeightMap().getNumResults();
-  bool isStored = op.getStorageAttr() != nullptr;
-  if ((!isStored && values.getRank() != packedRank) ||
-      index.getRank() != packedRank)
-    return op.emitOpError(isStored ? "index" : "values and index")
-           << " must have rank " << packedRank << ", got " << values << " and "
-           << index;
   return success();
+}
+
+/// Checks the form of the weight, and that all its components are there. A step
+/// of a panel that lists its rows needs no list of panels.
+static LogicalResult verifyForm(MatmulOp op) {
+  if (WeightStorageInterface storage = op.getStorageAttr()) {
+    if (storage.getPattern() != op.getEncoding() || isa<EncodingAttr>(storage))
+      return op.emitOpError("has storage = ")
+             << storage << ", legal are forms of " << op.getEncoding()
+             << " other than the canonical one";
+  } else if (failed(op.getEncoding().verifyPackable(
+                 [&] { return op.emitOpError(); }))) {
+    return failure();
+  }
+  WeightStorageInterface form = op.getForm();
+  SmallVector<StringRef> names = form.getComponentNames();
+  if (form.getListedPanels() && op.getPlace(kFirstRowPlace))
+    names.pop_back();
+  if (names.size() == op.getComponents().size())
+    return success();
+  InFlightDiagnostic error = op.emitOpError("of ") << op.getEncoding();
+  if (op.getStorageAttr())
+    error << " stored as " << form.getFormName();
+  if (names.empty())
+    error << " has no components";
+  else
+    error << " needs the components ";
+  llvm::interleaveComma(names, error);
+  if (form.getListedPanels() && !op.getPlace(kFirstRowPlace))
+    error << ", or a place first_row and a part of one panel";
+  return error << ", got " << op.getComponents().size();
 }
 
 LogicalResult MatmulOp::verify() {
   if (failed(verifyMaps(*this)))
     return failure();
-  auto emit = [&] { return emitOpError(); };
   if (getEncoding().getOrder() != OutputOrder::Identity)
     return emitOpError("multiplies a weight as it is packed, with order = "
                        "identity, got ")
            << getEncoding()
            << ": put the outputs where they belong by nm_sparse.permute";
-  if (!getStorageAttr() && failed(getEncoding().verifyPackable(emit)))
+  if (failed(verifyForm(*this)) ||
+      failed(verifyPlaces(*this, getPlaces(), getPlaceNames())) ||
+      failed(verifyTypes(*this)) || failed(verifySizes(*this)) ||
+      failed(getForm().verifyMatmul(*this)) ||
+      failed(verifyParallelExtents(*this)))
     return failure();
-  return failure(
-      failed(verifyTypes(*this)) || failed(verifyInnerIndex(*this)) ||
-      failed(verifySizes(*this)) || failed(verifyPackedWeight(*this)) ||
-      failed(verifyParallelExtents(*this)) ||
-      (getConfigAttr() && failed(getConfigAttr().verifyConfig(*this))));
+  return getConfigAttr() ? getConfigAttr().verifyConfig(*this) : success();
 }

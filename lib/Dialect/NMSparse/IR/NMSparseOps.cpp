@@ -157,13 +157,9 @@ void PackOp::getAsmResultNames(OpAsmSetValueNameFn setName) {
   WeightStorageInterface form = getStorageAttr();
   if (!form && encoding)
     form = encoding.getDefaultStorage();
-  SmallVector<StringRef> names = {
-      kValuesComponent,
-      isa_and_nonnull<BitmapAttr>(form) ? kBitsComponent : kIndexComponent};
-  if (isa_and_nonnull<RaggedAttr>(form))
-    names.push_back(kPanelsComponent);
-  if (encoding && encoding.hasInnerLevel())
-    names.push_back(kInnerIndexComponent);
+  SmallVector<StringRef> names;
+  if (form)
+    names = form.getComponentNames();
   if (encoding && encoding.getOrder() == OutputOrder::Shuffled)
     names.push_back(kPermComponent);
   for (auto [name, value] : llvm::zip(names, getComponents()))

@@ -48,7 +48,7 @@ MatmulOp::generateInitialTensorForPartialReduction(
   // Drivers split reduction loops alone, and this is the only one.
   assert(reductionDims.size() == 1 && reductionDims.front() == w &&
          "split along a parallel loop");
-  if (getFirstRow())
+  if (getPlace(kFirstRowPlace))
     return emitOpError(
         "with first_row cannot be split: its values are a part of what its "
         "index names, so that no slice of rows of both is the same windows; "
@@ -91,16 +91,18 @@ static MatmulOp createWindowProducts(OpBuilder &b, MatmulOp op,
   int64_t xDim = op.getXReductionDim();
   Value x =
       expandDim(b, loc, inputs.x, xDim, windows, encoding.getWindowRows());
-  Value values =
-      expandDim(b, loc, inputs.values, 0, windows, encoding.getKeptRows());
-  Value index = expandDim(b, loc, inputs.index, 0, windows, encoding.getN());
+  // The form is canonical: values and positions have rows for each window.
+  WeightSlice weight = inputs.weight;
+  for (auto [component, rows] : llvm::zip_equal(
+           weight.components,
+           ArrayRef<int64_t>{encoding.getKeptRows(), encoding.getN()}))
+    component = expandDim(b, loc, component, 0, windows, rows);
   AffineExpr window = b.getAffineDimExpr(0);
   ArrayAttr maps = b.getAffineMapArrayAttr(
       {op.getXMap().shiftDims(1).insertResult(window, xDim),
        op.getWeightMap().shiftDims(1).insertResult(window, 0),
        op.getResultMap().shiftDims(1).insertResult(window, 0)});
-  return MatmulOp::create(b, loc, init.getType(), x, values, index, init,
-                          inputs.panelOffset, /*first_row=*/Value(), encoding,
+  return MatmulOp::create(b, loc, init.getType(), x, weight, init, encoding,
                           maps, /*config=*/MatmulConfigInterface(),
                           /*storage=*/WeightStorageInterface());
 }
@@ -144,13 +146,8 @@ FailureOr<TilingResult> MatmulOp::tileToPartialReduction(
       strategy == ReductionTilingStrategy::PartialReductionOuterParallel;
   if (!isParallel && failed(checkWindowProducts(*this)))
     return failure();
-  if (failed(checkCanonicalLevels(*this)) ||
-      failed(checkWholeContraction(*this, offsets, sizes)))
+  if (failed(getForm().verifySlice(*this, offsets, sizes, /*isPart=*/true)))
     return failure();
-  if (!startsStoredTile(*this, offsets))
-    return emitOpError("is stored in tiles of ")
-           << getStoredTile()->rows
-           << " rows, with which each part of the contraction must begin";
   SmallVector<OpFoldResult> initOffsets, initSizes;
   if (failed(getPartialResultTilePosition(b, 0, strategy, offsets, sizes,
                                           reductionDims, splitReductionIvs,
@@ -168,12 +165,9 @@ FailureOr<TilingResult> MatmulOp::tileToPartialReduction(
                                       getSumType(*this));
     sums = tensor::ExtractSliceOp::create(b, loc, type, init.front(),
                                           initOffsets, initSizes, strides);
-    tiled = MatmulOp::create(b, loc, type, inputs.x, inputs.values,
-                             inputs.index, sums, inputs.panelOffset,
-                             /*first_row=*/Value(), inputs.getInnerIndex(),
-                             /*panels=*/Value(), getEncodingAttr(),
-                             getIndexingMapsAttr(), getConfigAttr(),
-                             getStorageAttr());
+    tiled = MatmulOp::create(b, loc, type, inputs.x, inputs.weight, sums,
+                             getEncodingAttr(), getIndexingMapsAttr(),
+                             getConfigAttr(), getStorageAttr());
   } else {
     sums = slice(b, loc, init.front(), initOffsets, initSizes);
     tiled =

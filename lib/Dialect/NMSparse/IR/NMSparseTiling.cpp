@@ -35,38 +35,32 @@ SmallVector<Range> MatmulOp::getIterationDomain(OpBuilder &builder) {
     domain[cast<AffineDimExpr>(expr).getPosition()].size =
         tensor::getMixedSize(builder, getLoc(), init, dim);
   AffineExpr s = builder.getAffineSymbolExpr(0);
-  if (getListedPanels()) {
+  std::optional<WindowCount> count =
+      getForm().getWindowCount(getElementTypeOrSelf(getX()));
+  if (!count) {
     domain.back().size = affine::makeComposedFoldedAffineApply(
         builder, getLoc(), s.ceilDiv(getEncoding().getWindowRows()),
         {tensor::getMixedSize(builder, getLoc(), getX(), getXReductionDim())});
     return domain;
   }
-  int64_t rowDim = cast<ShapedType>(getIndex().getType()).getRank() - 2;
+  Value component = getComponents()[count->component];
+  int64_t rowDim = cast<ShapedType>(component.getType()).getRank() - 2;
   OpFoldResult rows =
-      tensor::getMixedSize(builder, getLoc(), getIndex(), rowDim);
-  std::optional<BitmapTile> tile = getStoredTile();
-  AffineExpr windows = tile && !getInnerIndex()
-                           ? s * (tile->rows / getEncoding().getWindowRows())
-                           : s.floorDiv(getEncoding().getN());
-  domain.back().size =
-      affine::makeComposedFoldedAffineApply(builder, getLoc(), windows, {rows});
+      tensor::getMixedSize(builder, getLoc(), component, rowDim);
+  domain.back().size = affine::makeComposedFoldedAffineApply(
+      builder, getLoc(), (s * count->factor).floorDiv(count->divisor), {rows});
   return domain;
 }
+
 FailureOr<TilingResult>
 MatmulOp::getTiledImplementation(OpBuilder &builder,
                                  ArrayRef<OpFoldResult> offsets,
                                  ArrayRef<OpFoldResult> sizes) {
   // A part of the contraction is not divided further.
-  if (getFirstRow())
+  if (getPlace(kFirstRowPlace))
     return failure();
-  if (failed(checkCanonicalLevels(*this)) ||
-      failed(checkWholeContraction(*this, offsets, sizes)) ||
-      failed(checkPanelTile(*this, offsets, sizes)))
+  if (failed(getForm().verifySlice(*this, offsets, sizes, /*isPart=*/false)))
     return failure();
-  if (!startsStoredTile(*this, offsets))
-    return emitOpError("is stored in tiles of ")
-           << BitmapTile::kOutputs << " outputs x " << getStoredTile()->rows
-           << " rows, with which its own tiles must begin";
   Location loc = getLoc();
   InputSlices inputs = sliceInputs(builder, *this, offsets, sizes);
   SmallVector<OpFoldResult> initOffsets, initSizes;
@@ -75,11 +69,10 @@ MatmulOp::getTiledImplementation(OpBuilder &builder,
     return failure();
   auto init = slice(builder, loc, getInit(), initOffsets, initSizes);
 
-  auto tiled = MatmulOp::create(
-      builder, loc, init.getType(), inputs.x, inputs.values, inputs.index, init,
-      inputs.panelOffset, /*first_row=*/Value(), inputs.getInnerIndex(),
-      inputs.getPanels(), getEncodingAttr(), getIndexingMapsAttr(),
-      getConfigAttr(), getStorageAttr());
+  auto tiled =
+      MatmulOp::create(builder, loc, init.getType(), inputs.x, inputs.weight,
+                       init, getEncodingAttr(), getIndexingMapsAttr(),
+                       getConfigAttr(), getStorageAttr());
   return TilingResult{{tiled},
                       SmallVector<Value>(tiled->getResults()),
                       inputs.getOperations(init)};

@@ -20,41 +20,55 @@ tensor::ExtractSliceOp slice(OpBuilder &b, Location loc, Value source,
 /// A number that is known to divide `value`, 0 for the constant 0.
 int64_t getKnownDivisor(OpFoldResult value);
 
-/// The slices of x and of the packed weight that a tile reads.
-struct InputSlices {
-  tensor::ExtractSliceOp x, values, index;
-  /// Only with two levels; null with one.
-  tensor::ExtractSliceOp innerIndex;
-  /// Only for ragged panels; null for all other weights.
-  tensor::ExtractSliceOp panels;
-  /// That of the tile; null when it needs none.
-  Value panelOffset;
+/// Largest constant that `value` is known not to exceed.
+FailureOr<int64_t> getKnownUpperBound(OpFoldResult value);
 
-  /// Null where there is one level.
-  Value getInnerIndex() {
-    return innerIndex ? innerIndex->getResult(0) : Value();
-  }
-  Value getPanels() { return panels ? panels->getResult(0) : Value(); }
-  /// All slices, and `last`, that of the destination.
-  SmallVector<Operation *> getOperations(tensor::ExtractSliceOp last) const;
+/// Returns true if a tile has all outputs of `op`.
+bool hasAllOutputs(MatmulOp op, ArrayRef<OpFoldResult> offsets,
+                   ArrayRef<OpFoldResult> sizes);
+
+/// The panels that a tile's outputs lie in.
+struct PanelRange {
+  OpFoldResult first, count;
+  /// Position of the tile's first output in its panel; null when the tile
+  /// starts with a panel or lies inside one.
+  Value offset;
 };
 
-/// Returns true if a tile of `op` at these offsets begins with a tile in which
-/// its weight is stored, if there are such.
-bool startsStoredTile(MatmulOp op, ArrayRef<OpFoldResult> offsets);
+/// Panels of `bn` outputs that those in [offset, offset + size) lie in, where
+/// output 0 is at `base`, which may be null, in its panel. The count is a
+/// constant wherever tiles and panels are aligned.
+PanelRange getPanels(OpBuilder &b, Location loc, int64_t bn, Value base,
+                     OpFoldResult offset, OpFoldResult size);
 
-/// Fails for two levels in the canonical form, which no kernel reads.
-LogicalResult checkCanonicalLevels(MatmulOp op);
+/// The tile of x: whole windows of k, except where the contraction dimension
+/// ends inside the last one.
+tensor::ExtractSliceOp sliceX(OpBuilder &b, MatmulOp op,
+                              ArrayRef<OpFoldResult> offsets,
+                              ArrayRef<OpFoldResult> sizes);
+
+/// The part of `component`, which has so many rows for each window, at these
+/// columns of a tile.
+tensor::ExtractSliceOp sliceWindows(OpBuilder &b, MatmulOp op, Value component,
+                                    int64_t rows, OpFoldResult column,
+                                    OpFoldResult columns,
+                                    ArrayRef<OpFoldResult> offsets,
+                                    ArrayRef<OpFoldResult> sizes);
 
 /// Fails for a part of the contraction of a free weight: which values are those
 /// of some rows, only all of it says.
-LogicalResult checkWholeContraction(MatmulOp op, ArrayRef<OpFoldResult> offsets,
-                                    ArrayRef<OpFoldResult> sizes);
+LogicalResult verifyWholeContraction(MatmulOp op,
+                                     ArrayRef<OpFoldResult> offsets,
+                                     ArrayRef<OpFoldResult> sizes);
 
-/// Fails for a tile of ragged panels that has parts of several: each has rows
-/// of its own.
-LogicalResult checkPanelTile(MatmulOp op, ArrayRef<OpFoldResult> offsets,
-                             ArrayRef<OpFoldResult> sizes);
+/// The slices of x and of the weight that a tile reads.
+struct InputSlices {
+  tensor::ExtractSliceOp x;
+  WeightSlice weight;
+
+  /// All slices, and `last`, that of the destination.
+  SmallVector<Operation *> getOperations(tensor::ExtractSliceOp last) const;
+};
 
 /// Inputs of the tile of `op` at these offsets of its iteration domain. It does
 /// not look at init.

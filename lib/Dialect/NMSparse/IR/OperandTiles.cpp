@@ -76,17 +76,17 @@ static bool variesInParallel(OpFoldResult value) {
 /// product.
 static SmallVector<LoopTile> getComponentUnits(MatmulOp op,
                                                OpOperand *operand) {
-  if (op.getStorageAttr() || op.getInnerIndex() || op.getFirstRow() ||
-      op.getPanelOffset())
-    return {};
   EncodingAttr encoding = op.getEncoding();
+  if (op.getStorageAttr() || encoding.hasInnerLevel() ||
+      !op.getPlaces().empty())
+    return {};
   unsigned n = op.getOutputLoop(), w = op.getReductionLoop();
   SmallVector<LoopTile> dims;
   if (op.hasBatchedWeight())
     dims.push_back({0});
-  if (operand == &op.getValuesMutable())
+  if (operand->get() == op.getValues())
     dims.append({{w, encoding.getKeptRows()}, {n}});
-  else if (operand == &op.getIndexMutable())
+  else if (operand->get() == op.getIndex())
     dims.append({{w, encoding.getN()}, {n, 1, encoding.getBlockN()}});
   else
     return {};

@@ -44,7 +44,8 @@ LogicalResult nm_sparse::packConstants(ModuleOp module,
   auto pack = [&](Operation *key, Operation *constant, ElementsAttr data,
                   EncodingAttr encoding) {
     FailureOr<PackedConstant> result =
-        packConstant(data, encoding, [&] { return constant->emitError(); });
+        packConstant(data, encoding.getDefaultStorage(),
+                     [&] { return constant->emitError(); });
     bad |= failed(result);
     if (succeeded(result))
       packed[key] = *result;

@@ -97,7 +97,7 @@ static const char *findObstacle(Reader reader, PermuteOp permute,
 /// The order that a constant weight is packed in.
 static FailureOr<SmallVector<int64_t>> computeOrder(PackOp pack) {
   FailureOr<PackedConstant> packed =
-      packConstant(getData(pack.getWeight()), pack.getEncoding(),
+      packConstant(getData(pack.getWeight()), pack.getForm(),
                    [&] { return pack.emitError(); });
   if (failed(packed))
     return failure();

@@ -33,10 +33,7 @@ static DenseElementsAttr getData(Value value) {
 PackedConstant nm_sparse::findConstantWeight(MatmulOp op) {
   if (op.getListedPanels())
     return {};
-  SmallVector<Value> components = {op.getValues(), op.getIndex()};
-  if (op.getInnerIndex())
-    components.push_back(op.getInnerIndex());
-  PackedConstant data = llvm::map_to_vector(components, getData);
+  PackedConstant data = llvm::map_to_vector(op.getComponents(), getData);
   if (llvm::is_contained(data, DenseElementsAttr()))
     return {};
   return data;
@@ -70,6 +67,11 @@ int64_t nm_sparse::countElements(DenseElementsAttr values) {
   for (size_t at = 0; at < raw.size(); at += width)
     count += loadBits(raw.data() + at, width) != 0;
   return count;
+}
+
+DenseWeight DenseWeight::get(DenseElementsAttr constant) {
+  ArrayRef<int64_t> shape = constant.getType().getShape();
+  return {shape[0], shape[1], constant.getElementType(), getBytes(constant)};
 }
 
 uint64_t DenseWeight::getBits(int64_t row, int64_t output) const {
@@ -116,61 +118,4 @@ nm_sparse::unpackFreeBitmap(DenseElementsAttr values, DenseElementsAttr bits,
                           weight.bytes.data()))
     return emitError() << nmsLastError();
   return weight;
-}
-
-/// The bitmaps of `weight`.
-static FailureOr<PackedConstant>
-packFreeBitmap(const DenseWeight &weight,
-               function_ref<InFlightDiagnostic()> emitError) {
-  NmsPackSpec spec = getFreeSpec(weight);
-  int64_t size = nmsCountFreeBitmap(&spec, weight.bytes.data());
-  if (size < 0)
-    return emitError() << nmsLastError();
-  auto type =
-      RankedTensorType::get({weight.rows, weight.outputs}, weight.element);
-  SmallVector<WeightComponent> components =
-      getFreeEncoding(weight.element.getContext())
-          .getDefaultStorage()
-          .getComponents(type);
-  // A weight that keeps nothing has one piece of values that no bit names:
-  // tiles of a constant without any would begin behind its end.
-  size = std::max<int64_t>(size, 8 * BitmapTile::kPieceBytes /
-                                     weight.element.getIntOrFloatBitWidth());
-  auto valuesType = RankedTensorType::get({size}, weight.element);
-  RankedTensorType bitsType = components[1].type;
-  SmallVector<char, 0> values(size * weight.element.getIntOrFloatBitWidth() /
-                              8);
-  SmallVector<uint32_t, 0> bits(bitsType.getNumElements());
-  if (nmsPackFreeBitmap(&spec, weight.bytes.data(), values.data(), bits.data()))
-    return emitError() << nmsLastError();
-  ArrayRef<char> bitBytes(reinterpret_cast<const char *>(bits.data()),
-                          bits.size() * sizeof(uint32_t));
-  return PackedConstant{
-      DenseElementsAttr::getFromRawBuffer(valuesType, values),
-      DenseElementsAttr::getFromRawBuffer(bitsType, bitBytes)};
-}
-
-FailureOr<PackedConstant>
-nm_sparse::storeAsFree(ArrayRef<DenseElementsAttr> canonical, MatmulOp op,
-                       function_ref<InFlightDiagnostic()> emitError) {
-  auto outputs = op.getResultMap().getResultPosition(
-      getAffineDimExpr(op.getOutputLoop(), op.getContext()));
-  DenseWeight weight;
-  weight.rows = op.getContractionSize();
-  weight.outputs =
-      cast<ShapedType>(op.getInit().getType()).getDimSize(*outputs);
-  weight.element = canonical.front().getElementType();
-  weight.bytes.resize(weight.rows * weight.outputs *
-                      (weight.element.getIntOrFloatBitWidth() / 8));
-  auto type =
-      RankedTensorType::get({weight.rows, weight.outputs}, weight.element);
-  NmsPackSpec spec = getPackSpec(
-      type, EncodingAttr::get(op.getContext(), op.getEncoding().getLevels(),
-                              /*dim=*/0, OutputOrder::Identity));
-  auto bytes = llvm::map_to_vector(canonical, getBytes);
-  auto read = llvm::map_to_vector(
-      bytes, [](const auto &of) -> const void * { return of.data(); });
-  if (nmsUnpack(&spec, read.data(), weight.bytes.data()))
-    return emitError() << nmsLastError();
-  return packFreeBitmap(weight, emitError);
 }

@@ -78,173 +78,40 @@ static FailureOr<Bytes> getBytes(ElementsAttr weight,
   return bytes;
 }
 
-std::optional<int32_t> nm_sparse::getRuntimeKind(Type type) {
-  if (type.isF64())
-    return NMS_F64;
-  if (type.isF32())
-    return NMS_F32;
-  if (type.isF16())
-    return NMS_F16;
-  if (type.isBF16())
-    return NMS_BF16;
-  if (isa<Float8E4M3FNType>(type))
-    return NMS_F8E4M3FN;
-  if (isa<Float8E5M2Type>(type))
-    return NMS_F8E5M2;
-  if (type.isInteger(8))
-    return NMS_I8;
-  if (type.isInteger(32))
-    return NMS_I32;
-  return std::nullopt;
-}
-
-NmsPackSpec nm_sparse::getPackSpec(RankedTensorType weight,
-                                   EncodingAttr encoding) {
-  PackedShape shape = getPackedShape(weight, encoding);
-  bool transposed = encoding.getDim() == weight.getRank() - 1;
-  NmsPackSpec spec = {};
-  spec.levelCount = encoding.getLevels().size();
-  for (auto [to, from] : llvm::zip(spec.levels, encoding.getLevels()))
-    to = {from.n, from.m, from.blockK, from.blockN};
-  spec.batch = weight.getRank() == 3 ? shape.batch : 1;
-  spec.k = shape.k;
-  spec.outputs = shape.outputs;
-  spec.strideB = shape.k * shape.outputs;
-  spec.strideK = transposed ? 1 : shape.outputs;
-  spec.strideN = transposed ? shape.k : 1;
-  spec.kind = getRuntimeKind(weight.getElementType()).value_or(-1);
-  return spec;
-}
-
-namespace {
-/// Arrays for the components of a weight, which the runtime fills.
-struct ComponentArrays {
-  explicit ComponentArrays(ArrayRef<WeightComponent> components) {
-    for (const WeightComponent &component : components)
-      storage.emplace_back(component.type.getNumElements() *
-                           component.type.getElementTypeBitWidth() / 8);
-    for (SmallVector<char, 0> &bytes : storage)
-      pointers.push_back(bytes.data());
-  }
-
-  PackedConstant getConstants(ArrayRef<WeightComponent> components) const {
-    PackedConstant packed;
-    for (auto [component, bytes] : llvm::zip_equal(components, storage))
-      packed.push_back(
-          DenseElementsAttr::getFromRawBuffer(component.type, bytes));
-    return packed;
-  }
-
-  SmallVector<SmallVector<char, 0>> storage;
-  SmallVector<void *> pointers;
-};
-} // namespace
-
-/// The bitmaps of `dense`, whose data says how many values it keeps.
-static FailureOr<PackedConstant>
-packFree(ArrayRef<char> dense, RankedTensorType type, EncodingAttr encoding,
-         function_ref<InFlightDiagnostic()> emitError) {
-  SmallVector<WeightComponent> components =
-      encoding.getDefaultStorage().getComponents(type);
-  NmsPackSpec spec = getPackSpec(type, encoding);
-  int64_t size = nmsCountFreeBitmap(&spec, dense.data());
-  if (size < 0)
-    return emitError() << nmsLastError();
-  WeightComponent &values = components.front();
-  // A weight that keeps nothing has one piece of values that no bit names:
-  // tiles of a constant without any would begin behind its end.
-  size = std::max<int64_t>(size, 8 * BitmapTile::kPieceBytes /
-                                     type.getElementTypeBitWidth());
-  values.type = RankedTensorType::get({size}, type.getElementType());
-  ComponentArrays arrays(components);
-  if (nmsPackFreeBitmap(&spec, dense.data(), arrays.pointers[0],
-                        static_cast<uint32_t *>(arrays.pointers[1])))
-    return emitError() << nmsLastError();
-  return arrays.getConstants(components);
-}
-
-/// Puts the outputs of `dense` in order, of which `perm` and a spec are filled
-/// in.
-static FailureOr<SmallVector<char, 0>>
-putInOrder(ArrayRef<char> dense, NmsPackSpec &spec, uint32_t *perm,
-           function_ref<InFlightDiagnostic()> emitError) {
-  NmsPackSpec weight = spec;
-  SmallVector<char, 0> ordered(dense.size());
-  if (nmsFindOrder(&weight, dense.data(), perm) ||
-      nmsPutInOrder(&weight, perm, dense.data(), ordered.data()) ||
-      nmsOrderedSpec(&weight, &spec))
-    return emitError() << nmsLastError();
-  return ordered;
-}
-
-/// The ragged panels of `dense`, whose data says how many rows they have.
-static FailureOr<PackedConstant>
-packRagged(ArrayRef<char> dense, RankedTensorType type,
-           WeightStorageInterface form,
-           function_ref<InFlightDiagnostic()> emitError) {
-  auto encoding = cast<EncodingAttr>(form.getPattern());
-  ListedPanels listed = *form.getListedPanels();
-  NmsPackSpec spec = getPackSpec(type, encoding);
-  SmallVector<char, 0> ordered;
-  SmallVector<uint32_t, 0> perm;
-  if (encoding.getOrder() == OutputOrder::Shuffled) {
-    perm.resize(spec.batch * spec.outputs);
-    FailureOr<SmallVector<char, 0>> found =
-        putInOrder(dense, spec, perm.data(), emitError);
-    if (failed(found))
-      return failure();
-    ordered = std::move(*found);
-    dense = ordered;
-  }
-  int64_t size = nmsCountRagged(&spec, listed.rows, dense.data());
-  if (size < 0)
-    return emitError() << nmsLastError();
-  SmallVector<WeightComponent> components = form.getComponents(type);
-  auto setRows = [&](WeightComponent &component, int64_t rows) {
+/// The components of a weight as constants. One that keeps nothing has the rows
+/// of one step that no panel has, or one piece of values that no bit names:
+/// tiles of a constant without any would begin behind its end.
+static PackedConstant
+getConstants(WeightStorageInterface form,
+             MutableArrayRef<PackedComponent> components) {
+  std::optional<ListedPanels> listed = form.getListedPanels();
+  PackedConstant packed;
+  for (auto [number, component] : llvm::enumerate(components)) {
     SmallVector<int64_t> shape(component.type.getShape());
-    shape.front() = rows;
-    component.type = component.type.clone(shape);
-  };
-  // A weight that keeps nothing has the rows of one step that no panel has:
-  // tiles of a constant without any would begin behind its end.
-  int64_t rows = std::max<int64_t>(size, listed.rows);
-  setRows(components[0], rows);
-  setRows(components[1], rows / listed.blockRows);
-  ComponentArrays arrays(components);
-  auto words = [&](unsigned component) {
-    return static_cast<uint32_t *>(arrays.pointers[component]);
-  };
-  if (nmsPackRagged(&spec, listed.rows, dense.data(), arrays.pointers[0],
-                    words(1), words(2)))
-    return emitError() << nmsLastError();
-  if (!perm.empty())
-    llvm::copy(perm, words(3));
-  return arrays.getConstants(components);
+    int64_t bits = component.type.getElementTypeBitWidth();
+    if (shape.front() == 0)
+      shape.front() = !listed       ? 8 * BitmapTile::kPieceBytes / bits
+                      : number == 0 ? listed->rows
+                                    : listed->rows / listed->blockRows;
+    RankedTensorType type = component.type.clone(shape);
+    component.data.resize(type.getNumElements() * bits / 8);
+    packed.push_back(DenseElementsAttr::getFromRawBuffer(type, component.data));
+  }
+  return packed;
 }
 
 FailureOr<PackedConstant>
-nm_sparse::packConstant(ElementsAttr weight, EncodingAttr encoding,
+nm_sparse::packConstant(ElementsAttr weight, WeightStorageInterface form,
                         function_ref<InFlightDiagnostic()> emitError) {
   FailureOr<Bytes> dense = getBytes(weight, emitError);
   if (failed(dense))
     return failure();
   auto type = flattenWeight(cast<RankedTensorType>(weight.getShapedType()));
-  WeightStorageInterface form = encoding.getDefaultStorage();
-  if (form.getListedPanels())
-    return packRagged(dense->data, type, form, emitError);
-  if (encoding.isFree())
-    return packFree(dense->data, type, encoding, emitError);
-  SmallVector<WeightComponent> components = encoding.getComponents(type);
-  ComponentArrays arrays(components);
-  NmsPackSpec spec = getPackSpec(type, encoding);
-  bool isShuffled = encoding.getOrder() == OutputOrder::Shuffled;
-  if (isShuffled
-          ? nmsPackShuffled(&spec, /*isGiven=*/0, dense->data.data(),
-                            arrays.pointers.data(),
-                            static_cast<uint32_t *>(arrays.pointers.back()))
-          : nmsPack(&spec, dense->data.data(), arrays.pointers.data()))
-    return emitError() << nmsLastError();
-  return arrays.getConstants(components);
+  FailureOr<SmallVector<PackedComponent>> packed =
+      form.pack(type, dense->data, emitError);
+  if (failed(packed))
+    return failure();
+  return getConstants(form, *packed);
 }
 
 /// The dense weight of `op` as K x N, however it was declared, and its encoding
@@ -265,42 +132,9 @@ static std::pair<RankedTensorType, EncodingAttr> getDense(MatmulOp op) {
 }
 
 FailureOr<PackedConstant>
-nm_sparse::storeAsBitmap(ArrayRef<DenseElementsAttr> canonical, MatmulOp op,
+nm_sparse::storeConstant(ArrayRef<DenseElementsAttr> canonical, MatmulOp op,
+                         WeightStorageInterface form,
                          function_ref<InFlightDiagnostic()> emitError) {
-  DenseElementsAttr values = canonical.front(), index = canonical.back();
-  FailureOr<Bytes> valueBytes = getBytes(values, emitError);
-  FailureOr<Bytes> indexBytes = getBytes(index, emitError);
-  if (failed(valueBytes) || failed(indexBytes))
-    return failure();
-  // The weight that the innermost level chooses from.
-  RankedTensorType weight = getDense(op).first;
-  if (op.getInnerIndex()) {
-    SmallVector<int64_t> shape(weight.getShape());
-    shape[shape.size() - 2] =
-        op.getNumWindows() * op.getEncoding().getKeptRows();
-    shape.back() = values.getType().getShape().back();
-    weight = weight.clone(shape);
-  }
-  EncodingAttr innermost =
-      op.getEncoding().getInnermostEncoding(weight.getRank());
-  SmallVector<WeightComponent> components =
-      BitmapAttr::get(op.getContext(), innermost).getComponents(weight);
-  ComponentArrays arrays(components);
-  NmsPackSpec spec = getPackSpec(weight, innermost);
-  if (nmsPackBitmap(&spec, valueBytes->data.data(), indexBytes->data.data(),
-                    arrays.pointers[0],
-                    static_cast<uint32_t *>(arrays.pointers[1])))
-    return emitError() << nmsLastError();
-  PackedConstant packed = arrays.getConstants(components);
-  if (op.getInnerIndex())
-    packed.insert(packed.begin() + 1, canonical[1]);
-  return packed;
-}
-
-FailureOr<PackedConstant>
-nm_sparse::repackConstant(ArrayRef<DenseElementsAttr> canonical, MatmulOp op,
-                          const SparsityLevel &pattern,
-                          function_ref<InFlightDiagnostic()> emitError) {
   SmallVector<Bytes> bytes;
   for (DenseElementsAttr component : canonical) {
     FailureOr<Bytes> data = getBytes(component, emitError);
@@ -311,17 +145,29 @@ nm_sparse::repackConstant(ArrayRef<DenseElementsAttr> canonical, MatmulOp op,
   auto read = llvm::map_to_vector(
       bytes, [](const Bytes &of) -> const void * { return of.data.data(); });
   auto [weight, encoding] = getDense(op);
-  EncodingAttr target = replaceLevels(encoding, pattern);
   NmsPackSpec from = getPackSpec(weight, encoding);
-  NmsPackSpec to = getPackSpec(weight, target);
   SmallVector<char, 0> dense(weight.getNumElements() *
                              weight.getElementTypeBitWidth() / 8);
-  SmallVector<WeightComponent> components = target.getComponents(weight);
-  ComponentArrays arrays(components);
-  if (nmsUnpack(&from, read.data(), dense.data()) ||
-      nmsPack(&to, dense.data(), arrays.pointers.data()))
+  if (nmsUnpack(&from, read.data(), dense.data()))
     return emitError() << nmsLastError();
-  return arrays.getConstants(components);
+  // The components of a product are those of a K x N weight.
+  auto pattern = cast<EncodingAttr>(form.getPattern());
+  form = cast<WeightStorageInterface>(form.withPattern(
+      EncodingAttr::get(op.getContext(), pattern.getLevels(), encoding.getDim(),
+                        OutputOrder::Identity)));
+  FailureOr<SmallVector<PackedComponent>> packed =
+      form.pack(weight, dense, emitError);
+  if (failed(packed))
+    return failure();
+  return getConstants(form, *packed);
+}
+
+FailureOr<PackedConstant>
+nm_sparse::repackConstant(ArrayRef<DenseElementsAttr> canonical, MatmulOp op,
+                          const SparsityLevel &pattern,
+                          function_ref<InFlightDiagnostic()> emitError) {
+  return storeConstant(canonical, op, replaceLevels(op.getEncoding(), pattern),
+                       emitError);
 }
 
 /// The number that an element stands for.

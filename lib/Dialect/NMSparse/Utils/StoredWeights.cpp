@@ -18,27 +18,15 @@ SmallVector<StoredWeight> nm_sparse::collectWeights(ModuleOp module) {
     if (op.getEncoding().isFree())
       return;
     StoredWeight &weight = weights[{op.getValues(), op.getIndex()}];
-    weight.values = op.getValues();
-    weight.index = op.getIndex();
-    weight.innerIndex = op.getInnerIndex();
+    weight.components = llvm::to_vector(op.getComponents());
     weight.products.push_back(op);
   });
   return llvm::to_vector(llvm::make_second_range(weights));
 }
 
-SmallVector<Value> StoredWeight::getComponents() const {
-  SmallVector<Value> components = {values, index};
-  if (innerIndex)
-    components.push_back(innerIndex);
-  return components;
-}
-
-void StoredWeight::replaceComponents(ValueRange components) const {
-  for (MatmulOp op : products) {
-    op.getValuesMutable().set(components[0]);
-    op.getIndexMutable().set(components[1]);
-    op.getInnerIndexMutable().assign(components.drop_front(2));
-  }
+void StoredWeight::replaceComponents(ValueRange with) const {
+  for (MatmulOp op : products)
+    op.getComponentsMutable().assign(with);
 }
 
 //===----------------------------------------------------------------------===//
@@ -58,19 +46,19 @@ static ComponentAttr getComponent(Value value) {
 }
 
 std::optional<PackedAttr> StoredWeight::findArguments() const {
-  ComponentAttr ofValues = getComponent(values);
+  ComponentAttr ofValues = getComponent(components.front());
   // The host packs what it passes in another order, which is canonical alone.
   if (!ofValues ||
       ofValues.getPacked().getEncoding().getOrder() != OutputOrder::Identity)
     return std::nullopt;
-  auto function =
-      cast<func::FuncOp>(cast<BlockArgument>(values).getOwner()->getParentOp());
+  auto function = cast<func::FuncOp>(
+      cast<BlockArgument>(components.front()).getOwner()->getParentOp());
   auto uses = SymbolTable::getSymbolUses(function, function->getParentOp());
   if (!uses || !uses->empty())
     return std::nullopt;
-  constexpr StringLiteral names[] = {kValuesComponent, kIndexComponent,
-                                     kInnerIndexComponent};
-  for (auto [component, name] : llvm::zip(getComponents(), names)) {
+  MatmulOp product = products.front();
+  SmallVector<StringRef> names = product.getForm().getComponentNames();
+  for (auto [component, name] : llvm::zip(components, names)) {
     ComponentAttr attribute = getComponent(component);
     if (!attribute || attribute.getWeight() != ofValues.getWeight() ||
         attribute.getName() != name ||
@@ -86,27 +74,26 @@ std::optional<PackedAttr> StoredWeight::findArguments() const {
 void StoredWeight::replaceArguments(PackedAttr stored) const {
   MLIRContext *context = stored.getContext();
   StringRef name = NMSparseDialect::ComponentAttrHelper::getNameStr();
-  SmallVector<WeightComponent> components = stored.getComponents();
+  SmallVector<WeightComponent> types = stored.getComponents();
   // Before the types change, which the products check.
-  if (innerIndex && components.size() == 2) {
-    for (MatmulOp op : products)
-      op.getInnerIndexMutable().clear();
-    auto argument = cast<BlockArgument>(innerIndex);
+  replaceComponents(ArrayRef(components).take_front(types.size()));
+  for (Value surplus : ArrayRef(components).drop_front(types.size())) {
+    auto argument = cast<BlockArgument>(surplus);
     auto function = cast<func::FuncOp>(argument.getOwner()->getParentOp());
     LogicalResult erased = function.eraseArgument(argument.getArgNumber());
     assert(succeeded(erased) && "no product uses it any longer");
     (void)erased;
   }
-  for (auto [value, component] : llvm::zip(getComponents(), components)) {
+  for (auto [value, component] : llvm::zip(components, types)) {
     auto argument = cast<BlockArgument>(value);
     auto function = cast<func::FuncOp>(argument.getOwner()->getParentOp());
     unsigned number = argument.getArgNumber();
     int64_t weightNumber = getComponent(value).getWeight();
     argument.setType(component.type);
-    SmallVector<Type> types(function.getArgumentTypes());
-    types[number] = component.type;
+    SmallVector<Type> arguments(function.getArgumentTypes());
+    arguments[number] = component.type;
     function.setType(
-        FunctionType::get(context, types, function.getResultTypes()));
+        FunctionType::get(context, arguments, function.getResultTypes()));
     function.setArgAttr(
         number, name,
         ComponentAttr::get(context, component.name, weightNumber, stored));
@@ -126,19 +113,20 @@ static DenseElementsAttr getData(Value value) {
 
 SmallVector<DenseElementsAttr> StoredWeight::findConstants() const {
   SmallVector<DenseElementsAttr> data =
-      llvm::map_to_vector(getComponents(), getData);
+      llvm::map_to_vector(components, getData);
   if (llvm::is_contained(data, DenseElementsAttr()))
     return {};
   return data;
 }
 
 void StoredWeight::replaceConstants(const PackedConstant &packed) const {
-  OpBuilder b(values.getDefiningOp());
+  OpBuilder b(components.front().getDefiningOp());
   SmallVector<Value> constants;
   for (DenseElementsAttr data : packed)
-    constants.push_back(arith::ConstantOp::create(b, values.getLoc(), data));
+    constants.push_back(
+        arith::ConstantOp::create(b, components.front().getLoc(), data));
   replaceComponents(constants);
-  for (Value constant : getComponents())
+  for (Value constant : components)
     if (constant.use_empty())
       constant.getDefiningOp()->erase();
 }
@@ -148,8 +136,8 @@ void StoredWeight::replaceConstants(const PackedConstant &packed) const {
 //===----------------------------------------------------------------------===//
 
 PackOp StoredWeight::findPack() const {
-  auto pack = values.getDefiningOp<PackOp>();
-  if (!pack || !llvm::equal(pack.getComponents(), getComponents()) ||
+  auto pack = components.front().getDefiningOp<PackOp>();
+  if (!pack || !llvm::equal(pack.getComponents(), components) ||
       getEncoding(pack.getWeight().getType()) ||
       !llvm::all_of(pack->getUsers(), [&](Operation *user) {
         auto op = dyn_cast<MatmulOp>(user);

@@ -68,6 +68,19 @@ static MajorOrder getOrder(TileMatmulOp op, unsigned operand) {
 MajorOrder TileMatmulOp::getLhsOrder() { return getOrder(*this, 0); }
 MajorOrder TileMatmulOp::getRhsOrder() { return getOrder(*this, 1); }
 
+Value TileMatmulOp::getPlace(StringRef name) {
+  return findPlace(getPlaces(), getPlaceNames(), name);
+}
+
+WeightStorageInterface TileMatmulOp::getForm() {
+  return getStorageAttr() ? getStorageAttr()
+                          : WeightStorageInterface(getEncoding());
+}
+
+std::optional<BitmapTile> TileMatmulOp::getStoredTile() {
+  return getForm().getStoredTile(getElementTypeOrSelf(getLhs()));
+}
+
 /// Checks what says which patches of an image are multiplied.
 static LogicalResult verifySlice(TileMatmulOp op) {
   std::optional<PatchesAttr> patches = op.getPatches();
@@ -86,16 +99,11 @@ static LogicalResult verifySlice(TileMatmulOp op) {
   return verifyImageSizes(op, *patches, image);
 }
 
-/// Checks the components of a weight that is not stored in the canonical form.
-static LogicalResult verifyStorage(TileMatmulOp op) {
-  std::optional<BitmapTile> stored =
-      op.getStorage()->getStoredTile(getElementTypeOrSelf(op.getRhs()));
-  if (!stored || op.getStorage()->getPattern() != op.getEncoding())
-    return op.emitOpError("has storage = ")
-           << *op.getStorage() << ", legal is #nm_sparse.bitmap of "
-           << op.getEncoding();
+/// Checks the components of a weight that is stored in tiles of its own.
+static LogicalResult verifyStoredTiles(TileMatmulOp op) {
   bool hasLevels = op.getEncoding().hasInnerLevel();
-  if (op.getCondensed() != hasLevels || op.getPanelOffset() || !op.getIndex())
+  if (op.getCondensed() != hasLevels || op.getPlace(kPanelOffsetPlace) ||
+      !op.getIndex())
     return op.emitOpError(
         hasLevels ? "with bitmaps of two levels has an index, is condensed, as "
                     "the outer level says which rows are gathered, and has no "
@@ -104,14 +112,14 @@ static LogicalResult verifyStorage(TileMatmulOp op) {
                     "has a panel offset");
   auto values = cast<ShapedType>(op.getRhs().getType());
   auto bits = cast<ShapedType>(op.getIndex().getType());
-  BitmapTile tile = *stored;
+  BitmapTile tile = *op.getStoredTile();
   auto isComponent = [](ShapedType type, int64_t elements) {
     return type.getRank() == 3 && type.getDimSize(2) == elements;
   };
   if (tile.isFree && values.getRank() != 1)
     return op.emitOpError("rhs of free elements must have rank 1, got ")
            << values;
-  if (tile.isFree != (op.getFirstRow() != nullptr))
+  if (tile.isFree != (op.getPlace(kFirstRowPlace) != nullptr))
     return op.emitOpError("has a first_row with free elements, and no others");
   if ((!tile.isFree &&
        !isComponent(values, tile.values * BitmapTile::kOutputs)) ||
@@ -125,14 +133,80 @@ static LogicalResult verifyStorage(TileMatmulOp op) {
   return success();
 }
 
+/// Checks how the weight is stored, and that its components are there.
+static LogicalResult verifyForm(TileMatmulOp op) {
+  EncodingAttr encoding = op.getEncoding();
+  size_t count = op.getComponents().size();
+  bool isCode = op.getForm().getConstant() != nullptr;
+  if ((count == 0) != isCode || count > 2)
+    return op.emitOpError(isCode
+                              ? "has its weight as code, and so no components, "
+                                "got "
+                              : "has the values of a step, and what says where "
+                                "they are, got ")
+           << count << " components";
+  if (WeightStorageInterface storage = op.getStorageAttr();
+      storage && storage.getPattern() != encoding)
+    return op.emitOpError("has storage = ")
+           << storage << ", legal are forms of " << encoding;
+  if (encoding.isFree() && !op.getStoredTile())
+    return op.emitOpError("supports n:m distributions, got ")
+           << encoding << "; of free elements, those stored as bitmaps";
+  return verifyPlaces(op, op.getPlaces(), op.getPlaceNames());
+}
+
+/// Checks the positions of kept rows of panels, and that they are there where
+/// the product selects rows.
+static LogicalResult verifyIndexTile(TileMatmulOp op) {
+  EncodingAttr encoding = op.getEncoding();
+  ScheduleAttr schedule = op.getSchedule();
+  if (op.getCondensed() && op.getIndex())
+    return op.emitOpError("a condensed lhs needs no index");
+  if (op.getCondensed())
+    return success();
+  if (!op.getIndex())
+    return op.emitOpError("an lhs of whole windows needs the index");
+  auto index = cast<ShapedType>(op.getIndex().getType());
+  int64_t rows = schedule.getTileWindows(encoding) * encoding.getN();
+  int64_t panels = schedule.getTilePanels(encoding);
+  if (index.getRank() != 2 || !index.getElementType().isSignlessInteger() ||
+      index.getDimSize(0) > rows ||
+      !fitsTile(index, {index.getDimSize(0), panels}, schedule.isDirect()))
+    return op.emitOpError("index must be a tile of at most ")
+           << rows << " x " << panels << " integers, got " << index;
+  unsigned width = encoding.getIndexBitWidth();
+  if (!op.getForm().hasOwnPositions() &&
+      !index.getElementType().isSignlessInteger(width))
+    return op.emitOpError("index must be a rank-2 tile of i")
+           << width << ", got " << index;
+  return success();
+}
+
+/// Checks that the tile says where its panels begin, exactly where it must.
+static LogicalResult verifyPanelOffset(TileMatmulOp op) {
+  ScheduleAttr schedule = op.getSchedule();
+  int64_t width = op.getEncoding().getBlockN();
+  bool isAligned = schedule.isPanelAligned(op.getEncoding());
+  bool hasOffset = op.getPlace(kPanelOffsetPlace) != nullptr;
+  if (hasOffset && isAligned)
+    return op.emitOpError("has a panel offset, but its tiles are aligned with "
+                          "panels of ")
+           << width;
+  if (!hasOffset && !isAligned)
+    return op.emitOpError("needs a panel offset: tiles of ")
+           << schedule.getTileOutputs()
+           << " outputs are not aligned with panels of " << width;
+  return success();
+}
+
 LogicalResult TileMatmulOp::verify() {
   EncodingAttr encoding = getEncoding();
   ScheduleAttr schedule = getSchedule();
-  if (encoding.isFree() && !getStorage())
-    return emitOpError("supports n:m distributions, got ")
-           << encoding << "; of free elements, those stored as bitmaps";
+  if (failed(verifyForm(*this)))
+    return failure();
+  bool isCode = getComponents().empty();
   auto lhs = cast<ShapedType>(getLhs().getType());
-  auto rhs = cast<ShapedType>(getRhs().getType());
+  auto rhs = isCode ? lhs : cast<ShapedType>(getRhs().getType());
   auto acc = cast<VectorType>(getAcc().getType());
   int64_t tokens = schedule.getTileTokens();
   int64_t outputs = schedule.getTileOutputs();
@@ -147,53 +221,25 @@ LogicalResult TileMatmulOp::verify() {
   if (lhs.getElementType() != rhs.getElementType())
     return emitOpError("lhs and rhs must have one element type, got ")
            << lhs.getElementType() << " and " << rhs.getElementType();
-  bool isDirect = schedule.isDirect();
   if (failed(verifyIndexingMaps(*this)) || failed(verifySlice(*this)))
     return failure();
-  if (getStorage())
-    return verifyStorage(*this);
+  if (isCode)
+    return success();
+  if (getStoredTile())
+    return verifyStoredTiles(*this);
   if (failed(verifyTile(*this, "rhs", rhs, {rows, outputs}, getRhsOrder())))
     return failure();
   if (getInFlight() && !schedule.getRingUse().staysInFlight)
     return emitOpError("stays in flight with products of warpgroups only, got ")
            << schedule;
-  if (getCondensed() && getIndex())
-    return emitOpError("a condensed lhs needs no index");
-  if (!getCondensed() && !getIndex())
-    return emitOpError("an lhs of whole windows needs the index");
-  if (Value tile = getIndex()) {
-    auto index = cast<ShapedType>(tile.getType());
-    int64_t indexRows = schedule.getTileWindows(encoding) * encoding.getN();
-    if (index.getRank() != 2 || !index.getElementType().isSignlessInteger() ||
-        index.getDimSize(0) > indexRows ||
-        !fitsTile(index,
-                  {index.getDimSize(0), schedule.getTilePanels(encoding)},
-                  isDirect))
-      return emitOpError("index must be a tile of at most ")
-             << indexRows << " x " << schedule.getTilePanels(encoding)
-             << " integers, got " << index;
-  }
+  if (failed(verifyIndexTile(*this)))
+    return failure();
   int64_t lhsRows = getCondensed() ? rows * schedule.getTilePanels(encoding)
                                    : schedule.getTileWindows(encoding) *
                                          encoding.getWindowRows();
   if (failed(verifyTile(*this, "lhs", lhs, {lhsRows, tokens}, getLhsOrder())))
     return failure();
-  if (getIndex()) {
-    auto index = cast<ShapedType>(getIndex().getType());
-    if (index.getRank() != 2 ||
-        !index.getElementType().isSignlessInteger(encoding.getIndexBitWidth()))
-      return emitOpError("index must be a rank-2 tile of i")
-             << encoding.getIndexBitWidth() << ", got " << index;
-  }
-  if (getPanelOffset() && schedule.isPanelAligned(encoding))
-    return emitOpError("has a panel offset, but its tiles are aligned with "
-                       "panels of ")
-           << encoding.getBlockN();
-  if (!getPanelOffset() && !schedule.isPanelAligned(encoding))
-    return emitOpError("needs a panel offset: tiles of ")
-           << outputs << " outputs are not aligned with panels of "
-           << encoding.getBlockN();
-  return success();
+  return verifyPanelOffset(*this);
 }
 
 void SumWarpsOp::getEffects(
@@ -213,7 +259,6 @@ void TileMatmulOp::getEffects(
                            SideEffects::DefaultResource::get());
   };
   addRead(getLhsMutable());
-  addRead(getRhsMutable());
-  for (OpOperand &index : getIndexMutable())
-    addRead(index);
+  for (OpOperand &component : getComponentsMutable())
+    addRead(component);
 }

@@ -46,7 +46,7 @@
 // -----
 
 func.func @other_pattern(%x: tensor<1x128xf16>, %v: tensor<3x4x512xf16>, %b: tensor<3x4x32xi32>, %init: tensor<1x96xf32>) -> tensor<1x96xf32> {
-  // expected-error @below {{has storage = #nm_sparse.bitmap<#nm_sparse.encoding<2:4>>, legal is #nm_sparse.bitmap of #nm_sparse.encoding<8:16>}}
+  // expected-error @below {{has storage = #nm_sparse.bitmap<#nm_sparse.encoding<2:4>>, legal are forms of #nm_sparse.encoding<8:16> other than the canonical one}}
   %y = nm_sparse.matmul #nm_sparse.encoding<8:16> storage = #nm_sparse.bitmap<#nm_sparse.encoding<2:4>>
     indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
     ins(%x, %v, %b : tensor<1x128xf16>, tensor<3x4x512xf16>, tensor<3x4x32xi32>) outs(%init : tensor<1x96xf32>) -> tensor<1x96xf32>
@@ -56,10 +56,10 @@ func.func @other_pattern(%x: tensor<1x128xf16>, %v: tensor<3x4x512xf16>, %b: ten
 // -----
 
 func.func @offset(%x: tensor<1x128xf16>, %v: tensor<3x4x512xf16>, %b: tensor<3x4x32xi32>, %init: tensor<1x96xf32>, %p: index) -> tensor<1x96xf32> {
-  // expected-error @below {{with bitmaps has no panel_offset or first_row}}
+  // expected-error @below {{has a place 'panel_offset', legal for #nm_sparse.bitmap<#nm_sparse.encoding<8:16>> is none}}
   %y = nm_sparse.matmul #nm_sparse.encoding<8:16> storage = #nm_sparse.bitmap<#nm_sparse.encoding<8:16>>
     indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
-    ins(%x, %v, %b : tensor<1x128xf16>, tensor<3x4x512xf16>, tensor<3x4x32xi32>) outs(%init : tensor<1x96xf32>) panel_offset(%p) -> tensor<1x96xf32>
+    ins(%x, %v, %b : tensor<1x128xf16>, tensor<3x4x512xf16>, tensor<3x4x32xi32>) outs(%init : tensor<1x96xf32>) at(panel_offset = %p) -> tensor<1x96xf32>
   return %y : tensor<1x96xf32>
 }
 
@@ -76,7 +76,7 @@ func.func @values(%x: tensor<1x128xf16>, %v: tensor<3x4x256xf16>, %b: tensor<3x4
 // -----
 
 func.func @bits(%x: tensor<1x128xf16>, %v: tensor<3x4x512xf16>, %b: tensor<3x4x32xi8>, %init: tensor<1x96xf32>) -> tensor<1x96xf32> {
-  // expected-error @below {{index must have rank 3 and 32 elements in each tile of its storage, got}}
+  // expected-error @below {{bits must have rank 3 and 32 words of i32 in each tile of its storage, got}}
   %y = nm_sparse.matmul #nm_sparse.encoding<8:16> storage = #nm_sparse.bitmap<#nm_sparse.encoding<8:16>>
     indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
     ins(%x, %v, %b : tensor<1x128xf16>, tensor<3x4x512xf16>, tensor<3x4x32xi8>) outs(%init : tensor<1x96xf32>) -> tensor<1x96xf32>
@@ -86,7 +86,7 @@ func.func @bits(%x: tensor<1x128xf16>, %v: tensor<3x4x512xf16>, %b: tensor<3x4x3
 // -----
 
 func.func @tiles(%x: tensor<1x128xf16>, %v: tensor<3x4x512xf16>, %b: tensor<3x5x32xi32>, %init: tensor<1x96xf32>) -> tensor<1x96xf32> {
-  // expected-error @below {{values and index must have the same tiles, got}}
+  // expected-error @below {{values and bits must have the same tiles, got}}
   %y = nm_sparse.matmul #nm_sparse.encoding<8:16> storage = #nm_sparse.bitmap<#nm_sparse.encoding<8:16>>
     indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
     ins(%x, %v, %b : tensor<1x128xf16>, tensor<3x4x512xf16>, tensor<3x5x32xi32>) outs(%init : tensor<1x96xf32>) -> tensor<1x96xf32>
@@ -96,7 +96,7 @@ func.func @tiles(%x: tensor<1x128xf16>, %v: tensor<3x4x512xf16>, %b: tensor<3x5x
 // -----
 
 func.func @contraction(%x: tensor<1x100xf16>, %v: tensor<3x5x512xf16>, %b: tensor<3x5x32xi32>, %init: tensor<1x96xf32>) -> tensor<1x96xf32> {
-  // expected-error @below {{contraction size 100 has 4 tiles of 32 rows, the index holds 5}}
+  // expected-error @below {{contraction size 100 has 4 tiles of 32 rows, bits holds 5}}
   %y = nm_sparse.matmul #nm_sparse.encoding<8:16> storage = #nm_sparse.bitmap<#nm_sparse.encoding<8:16>>
     indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
     ins(%x, %v, %b : tensor<1x100xf16>, tensor<3x5x512xf16>, tensor<3x5x32xi32>) outs(%init : tensor<1x96xf32>) -> tensor<1x96xf32>
@@ -126,7 +126,7 @@ func.func @free_values(%x: tensor<1x300xf16>, %v: tensor<3x2x512xf16>, %b: tenso
 // -----
 
 func.func @free_bits(%x: tensor<1x300xf16>, %v: tensor<?xf16>, %b: tensor<3x2x256xi32>, %init: tensor<1x96xf32>) -> tensor<1x96xf32> {
-  // expected-error @below {{index must have rank 3 and 296 elements in each tile of its storage, got 'tensor<3x2x256xi32>'}}
+  // expected-error @below {{bits must have rank 3 and 296 words of i32 in each tile of its storage, got 'tensor<3x2x256xi32>'}}
   %y = nm_sparse.matmul #nm_sparse.encoding<free> storage = #nm_sparse.bitmap<#nm_sparse.encoding<free>>
     indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
     ins(%x, %v, %b : tensor<1x300xf16>, tensor<?xf16>, tensor<3x2x256xi32>) outs(%init : tensor<1x96xf32>) -> tensor<1x96xf32>
@@ -136,7 +136,7 @@ func.func @free_bits(%x: tensor<1x300xf16>, %v: tensor<?xf16>, %b: tensor<3x2x25
 // -----
 
 func.func @free_contraction(%x: tensor<1x300xf16>, %v: tensor<?xf16>, %b: tensor<3x3x296xi32>, %init: tensor<1x96xf32>) -> tensor<1x96xf32> {
-  // expected-error @below {{contraction size 300 has 2 tiles of 256 rows, the index holds 3}}
+  // expected-error @below {{contraction size 300 has 2 tiles of 256 rows, bits holds 3}}
   %y = nm_sparse.matmul #nm_sparse.encoding<free> storage = #nm_sparse.bitmap<#nm_sparse.encoding<free>>
     indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
     ins(%x, %v, %b : tensor<1x300xf16>, tensor<?xf16>, tensor<3x3x296xi32>) outs(%init : tensor<1x96xf32>) -> tensor<1x96xf32>

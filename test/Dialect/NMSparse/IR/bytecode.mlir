@@ -1,9 +1,10 @@
-// Files that earlier releases wrote stay readable. version-0.mlirbc was written
-// before bytecode had a version, version-1.mlirbc by the first that has one; both
-// hold this program. What the tool writes today is read, too.
+// Files that earlier releases wrote stay readable. version-1.mlirbc was written by
+// the first that has a version. What the tool writes today is read, too.
+// version-0.mlirbc was written before, by the same program: matmuls with more than
+// two components had another order of operands, which only a version says.
 
 // RUN: nm-opt %s | FileCheck %s
-// RUN: nm-opt %S/Inputs/version-0.mlirbc | FileCheck %s
+// RUN: not nm-opt %S/Inputs/version-0.mlirbc 2>&1 | FileCheck %s --check-prefix=OLDER
 // RUN: nm-opt %S/Inputs/version-1.mlirbc | FileCheck %s
 // RUN: nm-opt %s -emit-bytecode | nm-opt | FileCheck %s
 
@@ -13,6 +14,7 @@
 // RUN: FileCheck %s --check-prefix=NAMES --input-file=%S/Inputs/version-1.mlirbc
 // RUN: nm-opt %s -emit-bytecode | FileCheck %s --check-prefix=NAMES
 // OLD: nm_sparse
+// OLDER: its matmuls of more than two components are no longer read; read it with a release of bytecode version 1, and write it again
 // NAMES: operandSegmentSizes
 
 #w = #nm_sparse.encoding<2:4, block = [1, 64]>
@@ -59,12 +61,12 @@ func.func @canonical(%x: tensor<?x64xf32>, %w: tensor<64x128xf32>, %init: tensor
 // CHECK-LABEL: func.func @offset
 // CHECK-SAME: %[[OFFSET:[a-z0-9]+]]: index
 // CHECK: nm_sparse.matmul #[[$W]]
-// CHECK-SAME: panel_offset(%[[OFFSET]])
+// CHECK-SAME: at(panel_offset = %[[OFFSET]])
 func.func @offset(%x: tensor<8x64xf32>, %v: tensor<32x48xf32>, %i: tensor<32x2xi8>,
                   %init: tensor<8x48xf32>, %offset: index) -> tensor<8x48xf32> {
   %y = nm_sparse.matmul #w indexing_maps = [#xm, #wm, #ym]
     ins(%x, %v, %i : tensor<8x64xf32>, tensor<32x48xf32>, tensor<32x2xi8>)
-    outs(%init : tensor<8x48xf32>) panel_offset(%offset) -> tensor<8x48xf32>
+    outs(%init : tensor<8x48xf32>) at(panel_offset = %offset) -> tensor<8x48xf32>
   return %y : tensor<8x48xf32>
 }
 
@@ -85,7 +87,7 @@ func.func @bitmap(%x: tensor<8x64xf16>, %w: tensor<64x64xf16>, %init: tensor<8x6
 // CHECK: %{{.*}}, %{{.*}}, %[[P:.*]], %[[PERM:.*]] = nm_sparse.pack #[[$F]]
 // CHECK: %[[Y:.*]] = nm_sparse.matmul
 // CHECK-SAME: storage = #nm_sparse.ragged<
-// CHECK-SAME: panels(%[[P]] : tensor<2x4xi32>)
+// CHECK-SAME: ins(%{{.*}}, %{{.*}}, %{{.*}}, %[[P]] : {{.*}}, tensor<?x1xi32>, tensor<2x4xi32>) outs(
 // CHECK: nm_sparse.permute %[[Y]], %[[PERM]] dim = 1
 func.func @ragged(%x: tensor<8x64xf16>, %w: tensor<64x256xf16>, %init: tensor<8x256xf32>)
     -> tensor<8x256xf32> {
@@ -94,8 +96,8 @@ func.func @ragged(%x: tensor<8x64xf16>, %w: tensor<64x256xf16>, %init: tensor<8x
   %y = nm_sparse.matmul #nm_sparse.encoding<free, block = [1, 128]>
     storage = #nm_sparse.ragged<#nm_sparse.encoding<free, block = [1, 128]>>
     indexing_maps = [#xm, #wm, #ym]
-    ins(%x, %v, %i : tensor<8x64xf16>, tensor<?x128xf16>, tensor<?x1xi32>)
-    outs(%init : tensor<8x256xf32>) panels(%p : tensor<2x4xi32>) -> tensor<8x256xf32>
+    ins(%x, %v, %i, %p : tensor<8x64xf16>, tensor<?x128xf16>, tensor<?x1xi32>, tensor<2x4xi32>)
+    outs(%init : tensor<8x256xf32>) -> tensor<8x256xf32>
   %r = nm_sparse.permute %y, %perm dim = 1 : tensor<8x256xf32>, tensor<256xi32>
   return %r : tensor<8x256xf32>
 }

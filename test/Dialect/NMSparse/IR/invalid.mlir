@@ -253,7 +253,7 @@ func.func @matmul_free(%x: tensor<8x64xf16>, %v: tensor<32x96xf16>, %i: tensor<3
 // -----
 
 func.func @matmul_levels(%x: tensor<8x64xf16>, %v: tensor<32x96xf16>, %i: tensor<32x96xi8>, %init: tensor<8x96xf32>) {
-  // expected-error @below {{on #nm_sparse.encoding<[4:8], [2:4]> needs an inner_index}}
+  // expected-error @below {{of #nm_sparse.encoding<[4:8], [2:4]> needs the components values, index, inner_index, got 2}}
   %0 = nm_sparse.matmul #nm_sparse.encoding<[4:8], [2:4]> indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
     ins(%x, %v, %i : tensor<8x64xf16>, tensor<32x96xf16>, tensor<32x96xi8>) outs(%init : tensor<8x96xf32>) -> tensor<8x96xf32>
   return
@@ -334,7 +334,7 @@ func.func @matmul_index_element(%x: tensor<8x64xf16>, %v: tensor<32x96xf16>, %i:
 // -----
 
 func.func @matmul_packed_rank(%x: tensor<8x64xf16>, %v: tensor<1x32x96xf16>, %i: tensor<32x96xi8>, %init: tensor<8x96xf32>) {
-  // expected-error @below {{values and index must have rank 2, got 'tensor<1x32x96xf16>' and 'tensor<32x96xi8>'}}
+  // expected-error @below {{values must have rank 2, got 'tensor<1x32x96xf16>'}}
   %0 = nm_sparse.matmul #nm_sparse.encoding<2:4> indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
     ins(%x, %v, %i : tensor<8x64xf16>, tensor<1x32x96xf16>, tensor<32x96xi8>) outs(%init : tensor<8x96xf32>) -> tensor<8x96xf32>
   return
@@ -354,7 +354,7 @@ func.func @matmul_rows(%x: tensor<8x64xf16>, %v: tensor<16x96xf16>, %i: tensor<3
 func.func @matmul_part_rows(%x: tensor<8x64xf16>, %v: tensor<33x96xf16>, %i: tensor<32x96xi8>, %init: tensor<8x96xf32>, %row: index) {
   // expected-error @below {{values has 33 rows, index names no more than 32}}
   %0 = nm_sparse.matmul #nm_sparse.encoding<2:4> indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
-    ins(%x, %v, %i : tensor<8x64xf16>, tensor<33x96xf16>, tensor<32x96xi8>) outs(%init : tensor<8x96xf32>) first_row(%row) -> tensor<8x96xf32>
+    ins(%x, %v, %i : tensor<8x64xf16>, tensor<33x96xf16>, tensor<32x96xi8>) outs(%init : tensor<8x96xf32>) at(first_row = %row) -> tensor<8x96xf32>
   return
 }
 
@@ -388,7 +388,7 @@ func.func @matmul_no_contraction(%x: tensor<8x0xf16>, %v: tensor<0x96xf16>, %i: 
 // -----
 
 func.func @matmul_no_outputs(%x: tensor<8x64xf16>, %v: tensor<32x0xf16>, %i: tensor<32x0xi8>, %init: tensor<8x0xf32>) {
-  // expected-error @below {{has a number of outputs of 0 in 'tensor<32x0xf16>', legal is at least 1}}
+  // expected-error @below {{has a number of outputs of 0 in 'tensor<8x0xf32>', legal is at least 1}}
   %0 = nm_sparse.matmul #nm_sparse.encoding<2:4> indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
     ins(%x, %v, %i : tensor<8x64xf16>, tensor<32x0xf16>, tensor<32x0xi8>) outs(%init : tensor<8x0xf32>) -> tensor<8x0xf32>
   return
@@ -444,7 +444,7 @@ func.func @matmul_panels(%x: tensor<8x64xf16>, %v: tensor<32x96xf16>, %i: tensor
 func.func @matmul_tile_panels(%x: tensor<8x64xf16>, %v: tensor<32x48xf16>, %i: tensor<32x4xi8>, %init: tensor<8x48xf32>, %offset: index) {
   // expected-error @below {{values has 48 columns, which lie in 2 or 3 panels of 32 outputs, the index has 4}}
   %0 = nm_sparse.matmul #nm_sparse.encoding<2:4, block = [1, 32]> indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]
-    ins(%x, %v, %i : tensor<8x64xf16>, tensor<32x48xf16>, tensor<32x4xi8>) outs(%init : tensor<8x48xf32>) panel_offset(%offset) -> tensor<8x48xf32>
+    ins(%x, %v, %i : tensor<8x64xf16>, tensor<32x48xf16>, tensor<32x4xi8>) outs(%init : tensor<8x48xf32>) at(panel_offset = %offset) -> tensor<8x48xf32>
   return
 }
 
@@ -838,7 +838,7 @@ func.func @tile_condensed_index(%x: memref<16x32xf16, 3>, %v: memref<16x64xf16, 
   // expected-error @below {{a condensed lhs needs no index}}
   %0 = nm_tile.matmul #nm_sparse.encoding<2:4, block = [1, 64]>
     schedule = #nm_tile.schedule<tile = [32, 64, 16], product = mma<warps = [2, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
-    condensed ins(%x, %v : memref<16x32xf16, 3>, memref<16x64xf16, 3>) index(%i : memref<16x1xi8, 3>)
+    condensed ins(%x, %v, %i : memref<16x32xf16, 3>, memref<16x64xf16, 3>, memref<16x1xi8, 3>)
     acc(%a : vector<32x64xf32>) -> vector<32x64xf32>
   return
 }
@@ -871,7 +871,7 @@ func.func @tile_x(%x: memref<16x32xf16, 3>, %v: memref<16x64xf16, 3>, %i: memref
   // expected-error @below {{lhs must be a tile of 32 x 32, got 'memref<16x32xf16, 3>'}}
   %0 = nm_tile.matmul #nm_sparse.encoding<2:4, block = [1, 64]>
     schedule = #nm_tile.schedule<tile = [32, 64, 16], product = mma<warps = [2, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
-    ins(%x, %v : memref<16x32xf16, 3>, memref<16x64xf16, 3>) index(%i : memref<16x1xi8, 3>)
+    ins(%x, %v, %i : memref<16x32xf16, 3>, memref<16x64xf16, 3>, memref<16x1xi8, 3>)
     acc(%a : vector<32x64xf32>) -> vector<32x64xf32>
   return
 }
@@ -895,7 +895,7 @@ func.func @tile_index(%x: memref<32x32xf16, 3>, %v: memref<16x64xf16, 3>, %i: me
   // expected-error @below {{index must be a rank-2 tile of i8, got 'memref<16x1xi16, 3>'}}
   %0 = nm_tile.matmul #nm_sparse.encoding<2:4, block = [1, 64]>
     schedule = #nm_tile.schedule<tile = [32, 64, 16], product = mma<warps = [2, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
-    indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>] ins(%x, %v : memref<32x32xf16, 3>, memref<16x64xf16, 3>) index(%i : memref<16x1xi16, 3>)
+    indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>] ins(%x, %v, %i : memref<32x32xf16, 3>, memref<16x64xf16, 3>, memref<16x1xi16, 3>)
     acc(%a : vector<32x64xf32>) -> vector<32x64xf32>
   return
 }
@@ -906,7 +906,7 @@ func.func @tile_index(%x: memref<32x32xf16, 3>, %v: memref<16x64xf16, 3>, %i: me
   // expected-error @below {{index must be a tile of at most 16 x 1 integers, got 'memref<16x2xi8, 3>'}}
   %0 = nm_tile.matmul #nm_sparse.encoding<2:4, block = [1, 64]>
     schedule = #nm_tile.schedule<tile = [32, 64, 16], product = mma<warps = [2, 2]>, transfers = {x = copy, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
-    ins(%x, %v : memref<32x32xf16, 3>, memref<16x64xf16, 3>) index(%i : memref<16x2xi8, 3>)
+    ins(%x, %v, %i : memref<32x32xf16, 3>, memref<16x64xf16, 3>, memref<16x2xi8, 3>)
     acc(%a : vector<32x64xf32>) -> vector<32x64xf32>
   return
 }
@@ -917,7 +917,7 @@ func.func @tile_offset(%x: memref<16x32xf16, 3>, %v: memref<16x64xf16, 3>, %p: i
   // expected-error @below {{has a panel offset, but its tiles are aligned with panels of 64}}
   %0 = nm_tile.matmul #nm_sparse.encoding<2:4, block = [1, 64]>
     schedule = #nm_tile.schedule<tile = [32, 64, 16], product = mma<warps = [2, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
-    condensed ins(%x, %v : memref<16x32xf16, 3>, memref<16x64xf16, 3>) panel_offset(%p)
+    condensed ins(%x, %v : memref<16x32xf16, 3>, memref<16x64xf16, 3>) at(panel_offset = %p)
     acc(%a : vector<32x64xf32>) -> vector<32x64xf32>
   return
 }

@@ -137,7 +137,7 @@ func.func @levels(%x: tensor<8x16xf16>,
     %v: tensor<4x6xf16> {nm_sparse.component = #nm_sparse.component<"values", weight = 0, of = #packed>},
     %init: tensor<8x6xf32>) -> tensor<8x6xf32> {
   %y = nm_sparse.matmul #nm_sparse.encoding<[4:8, block = [1, 3]], [2:4]> indexing_maps = [#x, #w, #y]
-    ins(%x, %v, %i : tensor<8x16xf16>, tensor<4x6xf16>, tensor<8x2xi8>) outs(%init : tensor<8x6xf32>) inner_index(%j : tensor<4x6xi8>)
+    ins(%x, %v, %i, %j : tensor<8x16xf16>, tensor<4x6xf16>, tensor<8x2xi8>, tensor<4x6xi8>) outs(%init : tensor<8x6xf32>)
     {nm_sparse.embed = #nm_sparse.encoding<2:4>} -> tensor<8x6xf32>
   return %y : tensor<8x6xf32>
 }
@@ -160,7 +160,7 @@ func.func @level_constants(%x: tensor<?x5xi8>, %init: tensor<?x2xi32>) -> tensor
   %i = arith.constant dense<[[0], [2], [3], [4]]> : tensor<4x1xi8>
   %j = arith.constant dense<[[0, 1], [3, 2]]> : tensor<2x2xi8>
   %y = nm_sparse.matmul #nm_sparse.encoding<[4:5, block = [1, 2]], [2:4]> indexing_maps = [#x, #w, #y]
-    ins(%x, %v, %i : tensor<?x5xi8>, tensor<2x2xi8>, tensor<4x1xi8>) outs(%init : tensor<?x2xi32>) inner_index(%j : tensor<2x2xi8>)
+    ins(%x, %v, %i, %j : tensor<?x5xi8>, tensor<2x2xi8>, tensor<4x1xi8>, tensor<2x2xi8>) outs(%init : tensor<?x2xi32>)
     {nm_sparse.embed = #nm_sparse.encoding<2:5>} -> tensor<?x2xi32>
   return %y : tensor<?x2xi32>
 }
@@ -178,7 +178,7 @@ func.func @level_constants(%x: tensor<?x5xi8>, %init: tensor<?x2xi32>) -> tensor
 func.func @level_packs(%x: tensor<8x16xf16>, %w: tensor<16x6xf16>, %init: tensor<8x6xf32>) -> tensor<8x6xf32> {
   %v, %i, %j = nm_sparse.pack #nm_sparse.encoding<[4:8, block = [1, 3]], [2:4]> %w : tensor<16x6xf16> to tensor<4x6xf16>, tensor<8x2xi8>, tensor<4x6xi8>
   %y = nm_sparse.matmul #nm_sparse.encoding<[4:8, block = [1, 3]], [2:4]> indexing_maps = [#x, #w, #y]
-    ins(%x, %v, %i : tensor<8x16xf16>, tensor<4x6xf16>, tensor<8x2xi8>) outs(%init : tensor<8x6xf32>) inner_index(%j : tensor<4x6xi8>)
+    ins(%x, %v, %i, %j : tensor<8x16xf16>, tensor<4x6xf16>, tensor<8x2xi8>, tensor<4x6xi8>) outs(%init : tensor<8x6xf32>)
     {nm_sparse.embed = #nm_sparse.encoding<2:4>} -> tensor<8x6xf32>
   return %y : tensor<8x6xf32>
 }

@@ -19,7 +19,7 @@ func.func @dense(%y: tensor<?x4xf32>, %p: tensor<4xi32>, %d: tensor<4x4xf32>, %i
   %w = nm_sparse.prune #free density = 0.5 %d : tensor<4x4xf32> to tensor<4x4xf32, #free>
   %v, %i, %n = nm_sparse.pack #free %w : tensor<4x4xf32, #free> to tensor<?x2xf32>, tensor<?x1xi32>, tensor<2x4xi32>
   %1 = nm_sparse.matmul #free storage = #nm_sparse.ragged<#free> indexing_maps = [#x, #v, #y]
-    ins(%0, %v, %i : tensor<?x4xf32>, tensor<?x2xf32>, tensor<?x1xi32>) outs(%init : tensor<?x4xf32>) panels(%n : tensor<2x4xi32>) -> tensor<?x4xf32>
+    ins(%0, %v, %i, %n : tensor<?x4xf32>, tensor<?x2xf32>, tensor<?x1xi32>, tensor<2x4xi32>) outs(%init : tensor<?x4xf32>) -> tensor<?x4xf32>
   return %1 : tensor<?x4xf32>
 }
 
@@ -44,7 +44,7 @@ func.func @constants(%y: tensor<?x4xf32>, %init: tensor<?x2xf32>) -> tensor<?x2x
   %v, %i, %n = nm_sparse.pack #free %b : tensor<4x2xf32, #free> to tensor<?x2xf32>, tensor<?x1xi32>, tensor<1x4xi32>
   %0 = nm_sparse.permute %y, %p dim = 1 : tensor<?x4xf32>, tensor<4xi32>
   %1 = nm_sparse.matmul #free storage = #nm_sparse.ragged<#free> indexing_maps = [#x, #v, #y]
-    ins(%0, %v, %i : tensor<?x4xf32>, tensor<?x2xf32>, tensor<?x1xi32>) outs(%init : tensor<?x2xf32>) panels(%n : tensor<1x4xi32>) -> tensor<?x2xf32>
+    ins(%0, %v, %i, %n : tensor<?x4xf32>, tensor<?x2xf32>, tensor<?x1xi32>, tensor<1x4xi32>) outs(%init : tensor<?x2xf32>) -> tensor<?x2xf32>
   return %1 : tensor<?x2xf32>
 }
 
@@ -67,6 +67,6 @@ func.func @stay(%y: tensor<?x4xf32>, %p: tensor<4xi32>, %d: tensor<4x4xf32>, %w:
   %fv, %fi, %n = nm_sparse.pack #free %w : tensor<4x4xf32, #free> to tensor<?x2xf32>, tensor<?x1xi32>, tensor<2x4xi32>
   // expected-remark @below {{its weight comes packed; legal is one that the program packs}}
   %3 = nm_sparse.matmul #free storage = #nm_sparse.ragged<#free> indexing_maps = [#x, #v, #y]
-    ins(%2, %fv, %fi : tensor<?x4xf32>, tensor<?x2xf32>, tensor<?x1xi32>) outs(%init : tensor<?x4xf32>) panels(%n : tensor<2x4xi32>) -> tensor<?x4xf32>
+    ins(%2, %fv, %fi, %n : tensor<?x4xf32>, tensor<?x2xf32>, tensor<?x1xi32>, tensor<2x4xi32>) outs(%init : tensor<?x4xf32>) -> tensor<?x4xf32>
   return %1, %3 : tensor<?x4xf32>, tensor<?x4xf32>
 }

@@ -120,7 +120,7 @@ func.func @run_time(%w: tensor<8x4xf32>) -> (tensor<4x4xf32>, tensor<4x2xi8>, te
 // CHECK-LABEL: func @free
 // CHECK: %[[V:.+]], %[[I:.+]], %[[PANELS:.+]], %[[P:.+]] = nm_sparse.pack #[[F:.+]] %{{.+}} : {{.+}} to tensor<?x2xf32>, tensor<?x1xi32>, tensor<2x4xi32>, tensor<4xi32>
 // CHECK: nm_sparse.permute inverse %{{.+}}, %[[P]] dim = 1
-// CHECK: nm_sparse.matmul #[[FREE:.+]] storage = #nm_sparse.ragged<#[[FREE]]> {{.*}} panels(%[[PANELS]]
+// CHECK: nm_sparse.matmul #[[FREE:.+]] storage = #nm_sparse.ragged<#[[FREE]]> {{.*}} ins(%{{.*}}, %{{.*}}, %{{.*}}, %[[PANELS]] :
 // CHECK: nm_sparse.permute %{{.+}}, %[[P]] dim = 1
 // PACKED-LABEL: func @free
 // PACKED-SAME: tensor<4xi32> {nm_sparse.component = #nm_sparse.component<"perm", weight = 0, of = #nm_sparse.packed<#nm_sparse.ragged<#nm_sparse.encoding<free, block = [1, 2], order = shuffled>>, [4, 4], f32>>}

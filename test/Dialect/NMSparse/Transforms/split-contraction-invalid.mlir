@@ -13,7 +13,7 @@ func.func @part(%x: tensor<8x64xf32>, %v: tensor<6x64xf32>, %i: tensor<32x2xi8>,
   // expected-error @below {{with first_row cannot be split: its values are a part of what its index names}}
   %y = nm_sparse.matmul #w indexing_maps = [#xm, #wm, #ym]
     ins(%x, %v, %i : tensor<8x64xf32>, tensor<6x64xf32>, tensor<32x2xi8>)
-    outs(%init : tensor<8x64xf32>) first_row(%r) -> tensor<8x64xf32>
+    outs(%init : tensor<8x64xf32>) at(first_row = %r) -> tensor<8x64xf32>
   return %y : tensor<8x64xf32>
 }
 module attributes {transform.with_named_sequence} {

@@ -202,7 +202,7 @@ func.func @segments_of_batches(%x: memref<3x256x64xf16>, %v: memref<2x8x512xf16>
       nm_tile.async_copy ins(%bs : memref<2x2x32xi32, strided<[256, 32, 1], offset: ?>>) outs(%bt : !bits)
       // expected-error @below {{cannot become a bulk copy of segments: its source is in a buffer of 3 dimensions, must be of the 2 of the tile}}
       nm_tile.async_copy ins(%xs : memref<64x64xf16, strided<[64, 1], offset: ?>>) outs(%xt : !rows)
-      %r = nm_tile.matmul #e storage = #nm_sparse.bitmap<#e> schedule = #s ins(%xt, %vt : !rows, !values) index(%bt : !bits)
+      %r = nm_tile.matmul #e storage = #nm_sparse.bitmap<#e> schedule = #s ins(%xt, %vt, %bt : !rows, !values, !bits)
         acc(%acc : vector<64x64xf32>) -> vector<64x64xf32>
       nm_tile.yield %r : vector<64x64xf32>
     }

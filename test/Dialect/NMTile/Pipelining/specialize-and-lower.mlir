@@ -168,9 +168,8 @@ func.func @whole_windows(%x: memref<64x32xf32>, %v: memref<32x32xf32>, %i: memre
       nm_tile.async_copy ins(%xs : memref<16x32xf32, strided<[32, 1], offset: ?>>)
         outs(%xt : memref<16x32xf32, #gpu.address_space<workgroup>>)
       %r = nm_tile.matmul #w schedule = #s
-        ins(%xt, %vt : memref<16x32xf32, #gpu.address_space<workgroup>>,
-                       memref<8x32xf32, #gpu.address_space<workgroup>>)
-        index(%is : memref<8x32xi8, strided<[32, 1], offset: ?>, #gpu.address_space<workgroup>>)
+        ins(%xt, %vt, %is : memref<16x32xf32, #gpu.address_space<workgroup>>,
+                       memref<8x32xf32, #gpu.address_space<workgroup>>, memref<8x32xi8, strided<[32, 1], offset: ?>, #gpu.address_space<workgroup>>)
         acc(%acc : vector<32x32xf32>) -> vector<32x32xf32>
       nm_tile.yield %r : vector<32x32xf32>
     }

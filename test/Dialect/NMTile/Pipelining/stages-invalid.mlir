@@ -7,7 +7,7 @@ func.func @no_loop(%x: memref<16x32xf32, 3>, %v: memref<8x32xf32, 3>, %i: memref
                    %acc: vector<32x32xf32>) -> vector<32x32xf32> {
   // expected-error @below {{must be in the nm_tile.k_loop that --nm-sparse-tile makes, got func.func}}
   %r = nm_tile.matmul #w schedule = #s
-    ins(%x, %v : memref<16x32xf32, 3>, memref<8x32xf32, 3>) index(%i : memref<8x32xi8, 3>)
+    ins(%x, %v, %i : memref<16x32xf32, 3>, memref<8x32xf32, 3>, memref<8x32xi8, 3>)
     acc(%acc : vector<32x32xf32>) -> vector<32x32xf32>
   return %r : vector<32x32xf32>
 }
@@ -30,7 +30,7 @@ func.func @not_its_own(%x: memref<16x32xf32, 3>, %g: memref<8x32xf32>, %v: memre
       // expected-error @below {{must write to an allocation of its own to be multi-buffered}}
       nm_tile.async_copy ins(%g : memref<8x32xf32>) outs(%v : memref<8x32xf32, 3>)
       %r = nm_tile.matmul #w schedule = #s
-        ins(%x, %v : memref<16x32xf32, 3>, memref<8x32xf32, 3>) index(%i : memref<8x32xi8, 3>)
+        ins(%x, %v, %i : memref<16x32xf32, 3>, memref<8x32xf32, 3>, memref<8x32xi8, 3>)
         acc(%acc : vector<32x32xf32>) -> vector<32x32xf32>
       nm_tile.yield %r : vector<32x32xf32>
     }
@@ -58,7 +58,7 @@ func.func @used_elsewhere(%x: memref<16x32xf32, 3>, %g: memref<8x32xf32>, %i: me
       // expected-error @below {{use of a tile that is multi-buffered; only copies and products of its loop may use it}}
       %old = memref.load %v[%c0, %c0] : memref<8x32xf32, 3>
       %r = nm_tile.matmul #w schedule = #s
-        ins(%x, %v : memref<16x32xf32, 3>, memref<8x32xf32, 3>) index(%i : memref<8x32xi8, 3>)
+        ins(%x, %v, %i : memref<16x32xf32, 3>, memref<8x32xf32, 3>, memref<8x32xi8, 3>)
         acc(%acc : vector<32x32xf32>) -> vector<32x32xf32>
       nm_tile.yield %r : vector<32x32xf32>
     }

@@ -132,9 +132,8 @@ func.func @given(%x: memref<16x32xf32, #gpu.address_space<workgroup>>, %v: memre
       nm_tile.async_copy ins(%v : memref<8x32xf32>)
         outs(%vt : memref<8x32xf32, #gpu.address_space<workgroup>>)
       %r = nm_tile.matmul #w schedule = #s
-        ins(%x, %vt : memref<16x32xf32, #gpu.address_space<workgroup>>,
-                      memref<8x32xf32, #gpu.address_space<workgroup>>)
-        index(%i : memref<8x32xi8, #gpu.address_space<workgroup>>)
+        ins(%x, %vt, %i : memref<16x32xf32, #gpu.address_space<workgroup>>,
+                      memref<8x32xf32, #gpu.address_space<workgroup>>, memref<8x32xi8, #gpu.address_space<workgroup>>)
         acc(%acc : vector<32x32xf32>) -> vector<32x32xf32>
       nm_tile.yield %r : vector<32x32xf32>
     }
@@ -174,9 +173,8 @@ func.func @whole_windows(%x: memref<32x32xf32, #gpu.address_space<workgroup>>, %
       nm_tile.async_copy ins(%v : memref<8x32xf32>)
         outs(%vt : memref<8x32xf32, #gpu.address_space<workgroup>>)
       %r = nm_tile.matmul #w schedule = #s
-        ins(%x, %vt : memref<32x32xf32, #gpu.address_space<workgroup>>,
-                      memref<8x32xf32, #gpu.address_space<workgroup>>)
-        index(%it : memref<8x1xi8, #gpu.address_space<workgroup>>)
+        ins(%x, %vt, %it : memref<32x32xf32, #gpu.address_space<workgroup>>,
+                      memref<8x32xf32, #gpu.address_space<workgroup>>, memref<8x1xi8, #gpu.address_space<workgroup>>)
         acc(%acc : vector<32x32xf32>) -> vector<32x32xf32>
       nm_tile.yield %r : vector<32x32xf32>
     }

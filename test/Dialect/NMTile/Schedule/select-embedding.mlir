@@ -224,7 +224,7 @@ func.func @scheduled(%x: tensor<?x64xf16>, %v: tensor<16x64xf16>, %i: tensor<16x
 // WARPS: nm_sparse.embed = #[[FOUR]]
 func.func @narrow_panels(%x: tensor<4096x?xf16>, %v: tensor<1024x4096xf16>, %i: tensor<2048x64xi8>, %j: tensor<1024x4096xi8>, %init: tensor<?x4096xf32>) -> tensor<?x4096xf32> {
   %y = nm_sparse.matmul #nm_sparse.encoding<[4:8, block = [1, 64]], [2:4]> indexing_maps = [#x, #w, #y]
-    ins(%x, %v, %i : tensor<4096x?xf16>, tensor<1024x4096xf16>, tensor<2048x64xi8>) outs(%init : tensor<?x4096xf32>) inner_index(%j : tensor<1024x4096xi8>) -> tensor<?x4096xf32>
+    ins(%x, %v, %i, %j : tensor<4096x?xf16>, tensor<1024x4096xf16>, tensor<2048x64xi8>, tensor<1024x4096xi8>) outs(%init : tensor<?x4096xf32>) -> tensor<?x4096xf32>
   return %y : tensor<?x4096xf32>
 }
 
@@ -244,7 +244,7 @@ func.func @narrow_panels(%x: tensor<4096x?xf16>, %v: tensor<1024x4096xf16>, %i: 
 func.func @wide_panels(%x: tensor<4096x?xf16>, %v: tensor<1024x4096xf16>, %i: tensor<2048x16xi8>, %j: tensor<1024x4096xi8>, %init: tensor<?x4096xf32>) -> tensor<?x4096xf32> {
   // expected-remark @below {{keeps #nm_sparse.encoding<[4:8, block = [1, 256]], [2:4]> of its weight: 2:4 is predicted to be 0.}}
   %y = nm_sparse.matmul #nm_sparse.encoding<[4:8, block = [1, 256]], [2:4]> indexing_maps = [#x, #w, #y]
-    ins(%x, %v, %i : tensor<4096x?xf16>, tensor<1024x4096xf16>, tensor<2048x16xi8>) outs(%init : tensor<?x4096xf32>) inner_index(%j : tensor<1024x4096xi8>) -> tensor<?x4096xf32>
+    ins(%x, %v, %i, %j : tensor<4096x?xf16>, tensor<1024x4096xf16>, tensor<2048x16xi8>, tensor<1024x4096xi8>) outs(%init : tensor<?x4096xf32>) -> tensor<?x4096xf32>
   return %y : tensor<?x4096xf32>
 }
 
@@ -264,7 +264,7 @@ func.func @wide_panels(%x: tensor<4096x?xf16>, %v: tensor<1024x4096xf16>, %i: te
 // ALWAYS: nm_sparse.embed = #[[FIVE]]
 func.func @panels_of_32(%x: tensor<4096x?xf16>, %v: tensor<1640x4096xf16>, %i: tensor<3280x128xi8>, %j: tensor<1640x4096xi8>, %init: tensor<?x4096xf32>) -> tensor<?x4096xf32> {
   %y = nm_sparse.matmul #nm_sparse.encoding<[4:5, block = [1, 32]], [2:4]> indexing_maps = [#x, #w, #y]
-    ins(%x, %v, %i : tensor<4096x?xf16>, tensor<1640x4096xf16>, tensor<3280x128xi8>) outs(%init : tensor<?x4096xf32>) inner_index(%j : tensor<1640x4096xi8>) -> tensor<?x4096xf32>
+    ins(%x, %v, %i, %j : tensor<4096x?xf16>, tensor<1640x4096xf16>, tensor<3280x128xi8>, tensor<1640x4096xi8>) outs(%init : tensor<?x4096xf32>) -> tensor<?x4096xf32>
   return %y : tensor<?x4096xf32>
 }
 
@@ -272,6 +272,6 @@ func.func @panels_of_32(%x: tensor<4096x?xf16>, %v: tensor<1640x4096xf16>, %i: t
 // CHECK: nm_sparse.embed
 func.func @levels_of_f32(%x: tensor<64x?xf32>, %v: tensor<16x64xf32>, %i: tensor<32x1xi8>, %j: tensor<16x64xi8>, %init: tensor<?x64xf32>) -> tensor<?x64xf32> {
   %y = nm_sparse.matmul #nm_sparse.encoding<[4:8, block = [1, 64]], [2:4]> indexing_maps = [#x, #w, #y]
-    ins(%x, %v, %i : tensor<64x?xf32>, tensor<16x64xf32>, tensor<32x1xi8>) outs(%init : tensor<?x64xf32>) inner_index(%j : tensor<16x64xi8>) -> tensor<?x64xf32>
+    ins(%x, %v, %i, %j : tensor<64x?xf32>, tensor<16x64xf32>, tensor<32x1xi8>, tensor<16x64xi8>) outs(%init : tensor<?x64xf32>) -> tensor<?x64xf32>
   return %y : tensor<?x64xf32>
 }

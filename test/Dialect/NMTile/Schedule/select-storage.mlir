@@ -6,7 +6,7 @@
 // RUN: nm-opt %s --nm-sparse-select-storage="chip=sm_90a tokens=9" --split-input-file 2>/dev/null | FileCheck %s --check-prefix=EXPAND
 // RUN: not nm-opt %s --nm-sparse-select-storage=storage=dense 2>&1 | FileCheck %s --check-prefix=WRONG
 
-// WRONG: storage must be auto, canonical or bitmap, got 'dense'
+// WRONG: storage must be auto, canonical or bitmap, or the full name of a form of another dialect, got 'dense'
 // CANONICAL-NOT: bitmap
 
 #packed = #nm_sparse.packed<#nm_sparse.encoding<8:16>, [128, 96], f16>

@@ -70,13 +70,12 @@ func.func @tile(%x: tensor<256x256xf16>, %v: tensor<64x128xf16>,
 // Every tensor operand of a tile_matmul becomes a buffer, the others stay.
 
 // CHECK-LABEL: func @index_operand
-// CHECK: nm_tile.matmul {{.*}} index(%{{.*}} : memref<6x2xi8>) panel_offset(%{{.*}}) acc
+// CHECK: nm_tile.matmul {{.*}} memref<6x2xi8>) at(panel_offset = %{{.*}}) acc
 func.func @index_operand(%x: tensor<24x64xf32>, %v: tensor<6x64xf32>,
                          %i: tensor<6x2xi8>, %off: index, %acc: vector<64x64xf32>)
     -> vector<64x64xf32> {
   %p = nm_tile.matmul #w schedule = #s
-    ins(%x, %v : tensor<24x64xf32>, tensor<6x64xf32>) index(%i : tensor<6x2xi8>)
-    panel_offset(%off) acc(%acc : vector<64x64xf32>) -> vector<64x64xf32>
+    ins(%x, %v, %i : tensor<24x64xf32>, tensor<6x64xf32>, tensor<6x2xi8>) at(panel_offset = %off) acc(%acc : vector<64x64xf32>) -> vector<64x64xf32>
   return %p : vector<64x64xf32>
 }
 

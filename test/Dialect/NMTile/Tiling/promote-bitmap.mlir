@@ -17,7 +17,7 @@
 // CHECK: nm_tile.async_copy ins(%{{.*}} : tensor<?x2x512xf16>) outs(%{{.*}} : tensor<2x2x512xf16>)
 // CHECK: nm_tile.async_copy ins(%{{.*}} : tensor<?x2x32xi32>) outs(%{{.*}} : tensor<2x2x32xi32>)
 // CHECK: nm_tile.async_copy ins(%{{.*}} : tensor<?x64xf16>) outs(%{{.*}} : tensor<40x64xf16>)
-// CHECK: nm_tile.matmul #{{.*}} storage = {{.*}} index(%{{.*}} : tensor<2x2x32xi32>)
+// CHECK: nm_tile.matmul #{{.*}} storage = {{.*}} ins(%{{.*}}, %{{.*}}, %{{.*}} : {{.*}}, tensor<2x2x32xi32>)
 
 // Each is a box of its own map; values are two, of 256 elements. Of 100 tokens
 // the last tile has 20, which come in 5 boxes.

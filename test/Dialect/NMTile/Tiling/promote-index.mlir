@@ -76,7 +76,7 @@ func.func @parts_of_windows(%x: tensor<128x128xf16>, %v: tensor<112x128xf16>,
       %vs = tensor.extract_slice %v[%k, 0] [%size, 128] [1, 1] : tensor<112x128xf16> to tensor<?x128xf16>
       %p = nm_sparse.matmul #w indexing_maps = [#xm, #wm, #ym] config = #s
         ins(%x, %vs, %i : tensor<128x128xf16>, tensor<?x128xf16>, tensor<112x1xi8>)
-        outs(%acc : tensor<128x128xf32>) first_row(%k) -> tensor<128x128xf32>
+        outs(%acc : tensor<128x128xf32>) at(first_row = %k) -> tensor<128x128xf32>
       nm_tile.yield %p : tensor<128x128xf32>
     }
     scf.forall.in_parallel {

@@ -83,7 +83,7 @@ func.func @packed(%x: tensor<?x256xf16>, %v: tensor<64x128xf16>,
 // CHECK: %[[IS:.*]] = nm_tile.async_copy ins(%{{.*}} : tensor<6x1xi8>) outs(%{{.*}} : tensor<6x2xi8>)
 // CHECK: %[[X:.*]] = tensor.extract_slice {{.*}} : tensor<1x64x24xf32> to tensor<64x24xf32>
 // CHECK: %[[XS:.*]] = nm_tile.async_copy indexing_maps = [#[[SWAP]], #[[SAME]]] ins(%[[X]] {{.*}} outs(%{{.*}} : tensor<24x64xf32>)
-// CHECK: nm_tile.matmul {{.*}} ins(%[[XS]], %[[VS]] {{.*}} index(%[[IS]] {{.*}} panel_offset(%[[OFF]])
+// CHECK: nm_tile.matmul {{.*}} ins(%[[XS]], %[[VS]], %[[IS]] : {{.*}} at(panel_offset = %[[OFF]])
 // CHECK: vector.transfer_write {{.*}} permutation_map = #[[NM]]}
 func.func @unpacked_simt(%x: tensor<1x64x48xf32>, %v: tensor<12x64xf32>,
                          %i: tensor<12x1xi8>, %out: tensor<64x1x64xf32>, %off: index)
@@ -100,7 +100,7 @@ func.func @unpacked_simt(%x: tensor<1x64x48xf32>, %v: tensor<12x64xf32>,
       %is = tensor.extract_slice %i[%kv, 0] [6, 1] [1, 1] : tensor<12x1xi8> to tensor<6x1xi8>
       %p = nm_sparse.matmul #w indexing_maps = [#xm, #wm, #ym] config = #s
         ins(%xs, %vs, %is : tensor<1x64x24xf32>, tensor<6x64xf32>, tensor<6x1xi8>)
-        outs(%acc : tensor<64x1x64xf32>) panel_offset(%off) -> tensor<64x1x64xf32>
+        outs(%acc : tensor<64x1x64xf32>) at(panel_offset = %off) -> tensor<64x1x64xf32>
       nm_tile.yield %p : tensor<64x1x64xf32>
     }
     scf.forall.in_parallel {

@@ -40,10 +40,10 @@ func.func @linear(%x: tensor<3x150xf16>, %v: tensor<3x5x512xf16>, %b: tensor<3x5
 // TILE: tensor.extract_slice %{{.*}}[0] [%{{.*}}] [1] : tensor<?xf16> to tensor<?xf16>
 // TILE: tensor.extract_slice %{{.*}} [%{{.*}}, 5, 296] [1, 1, 1] : tensor<3x5x296xi32>
 // TILE: nm_tile.k_loop %[[R:.*]] = %c0{{.*}} to %c1280{{.*}} step %c512
-// TILE: nm_sparse.matmul #{{.*}} storage = #nm_sparse.bitmap<{{.*}} first_row(%[[R]])
+// TILE: nm_sparse.matmul #{{.*}} storage = #nm_sparse.bitmap<{{.*}} at(first_row = %[[R]])
 // PROMOTE-LABEL: func.func @free
 // PROMOTE: nm_tile.k_loop %[[R:.*]] = %c0
-// PROMOTE: nm_tile.matmul #{{.*}} storage = #nm_sparse.bitmap<{{.*}} tensor<?xf16>) index(%{{.*}} : tensor<?x5x296xi32>) first_row(%[[R]])
+// PROMOTE: nm_tile.matmul #{{.*}} storage = #nm_sparse.bitmap<{{.*}} tensor<?xf16>, tensor<?x5x296xi32>) at(first_row = %[[R]])
 func.func @free(%x: tensor<3x1150xf16>, %v: tensor<?xf16>, %b: tensor<3x5x296xi32>, %init: tensor<3x90xf32>) -> tensor<3x90xf32> {
   %0 = nm_sparse.matmul #nm_sparse.encoding<free> storage = #nm_sparse.bitmap<#nm_sparse.encoding<free>>
     indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>, affine_map<(m, n, k) -> (m, n)>]

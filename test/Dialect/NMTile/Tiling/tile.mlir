@@ -135,7 +135,7 @@ func.func @ragged(%x: tensor<1000x?xf16>, %v: tensor<256x256xf16>,
 // CHECK-DAG: tensor.extract_slice %{{.*}}[%[[B]], %[[M]], 0] [1, %{{.*}}, 1000]
 // CHECK-DAG: tensor.extract_slice %{{.*}}[%[[B]], 0, %[[N]]] [1, 250, 64]
 // CHECK-DAG: %[[OFF:.*]] = affine.apply #[[MOD]]()[%[[N]]]
-// CHECK: nm_sparse.matmul {{.*}} panel_offset(%[[OFF]])
+// CHECK: nm_sparse.matmul {{.*}} at(panel_offset = %[[OFF]])
 // CHECK: mapping = [#gpu.block<z>, #gpu.block<x>, #gpu.block<y>]
 func.func @batch(%x: tensor<5x100x1000xf32>, %v: tensor<5x250x192xf32>,
                  %i: tensor<5x250x2xi8>, %out: tensor<5x100x192xf32>)
@@ -266,7 +266,7 @@ func.func @accumulate(%x: tensor<256x256xf16>, %v: tensor<64x512xf16>,
 // CHECK: nm_tile.k_loop %[[R:.*]] = %c0{{.*}} to %c112{{.*}} step %c64
 // CHECK: %[[SIZE:.*]] = affine.min #{{.*}}(%[[R]])
 // CHECK: %[[VS:.*]] = tensor.extract_slice %{{.*}}[%[[R]], 0] [%[[SIZE]], 128]
-// CHECK: nm_sparse.matmul {{.*}} ins(%{{.*}}, %[[VS]], %{{.*}} : tensor<128x128xf16>, tensor<?x128xf16>, tensor<112x1xi8>) {{.*}} first_row(%[[R]])
+// CHECK: nm_sparse.matmul {{.*}} ins(%{{.*}}, %[[VS]], %{{.*}} : tensor<128x128xf16>, tensor<?x128xf16>, tensor<112x1xi8>) {{.*}} at(first_row = %[[R]])
 func.func @parts_of_windows(%x: tensor<128x128xf16>, %v: tensor<112x128xf16>,
                             %i: tensor<112x1xi8>, %out: tensor<128x128xf32>)
     -> tensor<128x128xf32> {

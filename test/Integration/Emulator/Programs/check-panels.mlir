@@ -28,8 +28,8 @@ func.func private @product(%x: tensor<2x8xf16>,
          indexing_maps = [affine_map<(m, n, k) -> (m, k)>,
                           affine_map<(m, n, k) -> (k, n)>,
                           affine_map<(m, n, k) -> (m, n)>]
-         ins(%x, %v, %i : tensor<2x8xf16>, tensor<?x8xf16>, tensor<?x1xi32>)
-         outs(%init : tensor<2x16xf32>) panels(%p : tensor<2x4xi32>) -> tensor<2x16xf32>
+         ins(%x, %v, %i, %p : tensor<2x8xf16>, tensor<?x8xf16>, tensor<?x1xi32>, tensor<2x4xi32>)
+         outs(%init : tensor<2x16xf32>) -> tensor<2x16xf32>
   return %y : tensor<2x16xf32>
 }
 

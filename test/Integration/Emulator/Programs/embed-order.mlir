@@ -17,6 +17,6 @@ func.func @levels(%x: tensor<8x16xf16>,
     %v: tensor<4x64xf16> {nm_sparse.component = #nm_sparse.component<"values", weight = 0, of = #packed>},
     %init: tensor<8x64xf32>) -> tensor<8x64xf32> {
   %y = nm_sparse.matmul #nm_sparse.encoding<[4:8, block = [1, 64]], [2:4]> indexing_maps = [#x, #w, #y]
-    ins(%x, %v, %i : tensor<8x16xf16>, tensor<4x64xf16>, tensor<8x1xi8>) outs(%init : tensor<8x64xf32>) inner_index(%j : tensor<4x64xi8>) -> tensor<8x64xf32>
+    ins(%x, %v, %i, %j : tensor<8x16xf16>, tensor<4x64xf16>, tensor<8x1xi8>, tensor<4x64xi8>) outs(%init : tensor<8x64xf32>) -> tensor<8x64xf32>
   return %y : tensor<8x64xf32>
 }

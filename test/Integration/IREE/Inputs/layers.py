@@ -146,13 +146,12 @@ class Layer:
                 f"{name}: {t}"
                 for name, t in zip(["%x", *names, "%init"], [x, *types, y])
             )
-            inner = f" inner_index(%ii : {types[2]})" if len(types) == 3 else ""
             product = (
                 f"nm_sparse.matmul {encoding}\n"
                 f"      storage = #nm_sparse.bitmap<{encoding}>"
                 f" indexing_maps = [{maps}]\n"
-                f"      ins(%x, %v, %i : {x}, {types[0]}, {types[1]})"
-                f" outs(%init : {y}){inner} -> {y}"
+                f"      ins(%x, {', '.join(names)} : {x}, {', '.join(types)})"
+                f" outs(%init : {y}) -> {y}"
             )
         return (
             f"func.func @{self.name}({arguments}) -> {y} {{\n"

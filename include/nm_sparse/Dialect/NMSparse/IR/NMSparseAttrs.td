@@ -28,7 +28,9 @@ def NMSparse_Order : I32EnumAttr<"OutputOrder",
 
 def NMSparse_EncodingAttr : NMSparse_Attr<"Encoding", "encoding",
     [DeclareAttrInterfaceMethods<VerifiableTensorEncoding>,
-     DeclareAttrInterfaceMethods<NMSparse_WeightStorageInterface>]> {
+     DeclareAttrInterfaceMethods<NMSparse_WeightStorageInterface,
+        ["getWindowCount", "verifyMatmul", "verifySlice", "slice",
+         "getTileShape"]>]> {
   let summary = "sparsity pattern of a weight tensor";
   let description = [{
     Says which elements of a weight may be nonzero: granularity x distribution
@@ -110,101 +112,9 @@ def NMSparse_EncodingAttr : NMSparse_Attr<"Encoding", "encoding",
     unsigned getIndexBitWidth() const { return getOuter().getIndexBitWidth(); }
     /// The stored share of the weight; for a free one, the largest possible.
     double getDensity() const;
-    /// The default form of a weight: the canonical one, or bitmaps if elements
-    /// are kept freely.
+    /// The default form of a weight: the canonical one, or, of a free weight, the
+    /// first of the dialect's storages that is made for it.
     ::mlir::nm_sparse::WeightStorageInterface getDefaultStorage() const;
-  }];
-}
-
-//===----------------------------------------------------------------------===//
-// Bitmap
-//===----------------------------------------------------------------------===//
-
-def NMSparse_BitmapAttr : NMSparse_Attr<"Bitmap", "bitmap",
-    [DeclareAttrInterfaceMethods<NMSparse_WeightStorageInterface,
-        ["getStoredTile", "getExpectedDensity", "withDensity"]>]> {
-  let summary = "a weight stored as values and a bit for each element";
-  let description = [{
-    For kernels that read a weight element by element, straight from global memory
-    to registers. In tiles of 32 outputs, one for each lane of a warp, lie the
-    kept values of each output, in pieces of 16 bytes, and one bit for each of its
-    rows: `docs/Encoding.md` specifies both.
-
-    The encoding has levels of `n:m`, with blocks of any size: the bits are those
-    of elements. Of two levels, values and bits are those of the inner one, whose
-    weight is what the outer one keeps, and `index` is that of the outer one; its
-    panels are whole blocks of 32 outputs. Or it is `free` with blocks of one element; the size of
-    `values` is then known at run time, and `density` is the share in percent that
-    is expected to be kept, by which schedules are chosen and nothing else.
-
-    ```mlir
-    #nm_sparse.bitmap<#nm_sparse.encoding<8:16>>
-    #nm_sparse.bitmap<#nm_sparse.encoding<[4:10, block = [1, 64]], [2:4]>>
-    #nm_sparse.bitmap<#nm_sparse.encoding<free>, density = 30>
-    ```
-  }];
-  let parameters = (ins "::mlir::nm_sparse::EncodingAttr":$encoding,
-    DefaultValuedParameter<"int64_t", "50">:$density);
-  let builders = [AttrBuilder<(ins "::mlir::nm_sparse::EncodingAttr":$encoding), [{
-    return $_get($_ctxt, encoding, kDefaultDensity);
-  }]>];
-  let assemblyFormat = [{
-    `<` qualified($encoding) (`,` `density` `=` $density^)? `>`
-  }];
-  let genVerifyDecl = 1;
-  let extraClassDeclaration = [{
-    /// Default density of free elements, in percent.
-    static constexpr int64_t kDefaultDensity = 50;
-
-    ::mlir::nm_sparse::BitmapTile getTile(::mlir::Type element) const;
-  }];
-}
-
-//===----------------------------------------------------------------------===//
-// Ragged
-//===----------------------------------------------------------------------===//
-
-def NMSparse_RaggedAttr : NMSparse_Attr<"Ragged", "ragged",
-    [DeclareAttrInterfaceMethods<NMSparse_WeightStorageInterface,
-        ["getListedPanels", "getTilePattern", "withDensity"]>]> {
-  let summary = "a free weight stored panel by panel, in whole K steps";
-  let description = [{
-    For kernels whose K loop takes as many steps as a panel has. The kept rows of
-    a panel follow one another, filled up to a multiple of `rows` with zeros, of
-    which there may be 1 to 256. Blocks are stored in parts, of the largest number
-    of rows that divides theirs, `rows` and 16. `index` says which row of the
-    activations each part begins with, and
-    `panels` where the rows of each panel lie, panels with the most of them first:
-    `docs/Encoding.md` specifies all three, and `perm`, the order of the outputs of
-    a shuffled weight.
-
-    The encoding is `free`. How many rows there are is known at run time;
-    `density` is the share in percent of the rows of a panel that is expected to
-    be kept, by which schedules are chosen and nothing else.
-
-    ```mlir
-    #nm_sparse.ragged<#nm_sparse.encoding<free, block = [1, 128]>>
-    #nm_sparse.ragged<#nm_sparse.encoding<free, block = [16, 64]>, rows = 32, density = 25>
-    ```
-  }];
-  let parameters = (ins "::mlir::nm_sparse::EncodingAttr":$encoding,
-    DefaultValuedParameter<"int64_t", "64">:$rows,
-    DefaultValuedParameter<"int64_t", "50">:$density);
-  let builders = [AttrBuilder<(ins "::mlir::nm_sparse::EncodingAttr":$encoding), [{
-    return $_get($_ctxt, encoding, kDefaultRows, kDefaultDensity);
-  }]>];
-  let assemblyFormat = [{
-    `<` qualified($encoding) `` custom<RaggedFields>($rows, $density) `>`
-  }];
-  let genVerifyDecl = 1;
-  let extraClassDeclaration = [{
-    /// Default expected density, in percent.
-    static constexpr int64_t kDefaultDensity = 50;
-    /// Default for the multiple of rows to which panels are filled up.
-    static constexpr int64_t kDefaultRows = 64;
-
-    /// Rows that are kept together: those of a part of a block.
-    int64_t getBlockRows() const;
   }];
 }
 

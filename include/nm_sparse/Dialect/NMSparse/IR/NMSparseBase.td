@@ -26,7 +26,10 @@ def NMSparse_Dialect : Dialect {
     front door (`--convert-linalg-to-nm-sparse`) turns every contraction with
     such a weight into `nm_sparse.pack` and `nm_sparse.matmul`; from there on a
     sparse weight is a list of plain tensors, its components (`values`, `index`),
-    whose layout `docs/Encoding.md` specifies.
+    whose layout `docs/Encoding.md` specifies. Forms other than the canonical one
+    are attributes that implement `WeightStorageInterface`: those of
+    `lib/Dialect/NMSparse/Storages`, a folder each, are `#nm_sparse.<name>`, and
+    other dialects may have their own.
 
     Its operations work on whole tensors: `prune`, `pack`, `unpack`, `matmul`.
     The tiles of one CTA are for the `nm_tile` dialect.
@@ -37,10 +40,59 @@ def NMSparse_Dialect : Dialect {
                            "::mlir::linalg::LinalgDialect",
                            "::mlir::tensor::TensorDialect"];
   let extraClassDeclaration = [{
+    /// Returns true if this build has a form of that name, such as `bitmap`.
+    bool hasStorage(::llvm::StringRef name) const;
+    /// The form of that name, such as `bitmap`, of a weight of `encoding`; null
+    /// where this build has none, or that form cannot hold it.
+    WeightStorageInterface getStorage(::llvm::StringRef name,
+                                      EncodingAttr encoding) const;
+    /// The form that a weight of `encoding` has unless it says otherwise.
+    WeightStorageInterface getDefaultStorage(EncodingAttr encoding) const;
+
     ::mlir::Attribute parseAttribute(::mlir::DialectAsmParser &parser,
                                      ::mlir::Type type) const override;
     void printAttribute(::mlir::Attribute attribute,
                         ::mlir::DialectAsmPrinter &printer) const override;
+
+  private:
+    /// A form that a folder of Storages defines.
+    struct Storage {
+      ::llvm::StringRef name;
+      ::mlir::TypeID type;
+      ::mlir::Attribute (*parse)(::mlir::AsmParser &);
+      void (*print)(::mlir::AsmPrinter &, ::mlir::Attribute);
+      ::mlir::Attribute (*get)(EncodingAttr);
+      bool (*isDefaultFor)(EncodingAttr);
+    };
+
+    template <typename... Attrs>
+    void addStorages() {
+      (addStorage<Attrs>(), ...);
+    }
+    template <typename AttrT>
+    void addStorage() {
+      addAttributes<AttrT>();
+      storages.push_back(
+          {AttrT::getMnemonic(), ::mlir::TypeID::get<AttrT>(),
+           [](::mlir::AsmParser &parser) {
+             return AttrT::parse(parser, ::mlir::Type());
+           },
+           [](::mlir::AsmPrinter &printer, ::mlir::Attribute attribute) {
+             ::llvm::cast<AttrT>(attribute).print(printer);
+           },
+           [](EncodingAttr encoding) -> ::mlir::Attribute {
+             return AttrT::getChecked(
+                 [] { return ::mlir::InFlightDiagnostic(); },
+                 encoding.getContext(), encoding);
+           },
+           &AttrT::isDefaultFor});
+    }
+    /// Adds those of NM_SPARSE_STORAGES.
+    void addOwnStorages();
+
+    ::llvm::SmallVector<Storage> storages;
+
+  public:
   }];
   let discardableAttrs = (ins
     // On a linalg contraction: the config of the nm_sparse.matmul that

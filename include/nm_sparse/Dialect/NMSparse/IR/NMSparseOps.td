@@ -150,20 +150,28 @@ def NMSparse_MatmulOp : NMSparse_Op<"matmul",
     a weight of its own, because the packed form is canonical; the other two may
     be any permutation of their dimensions, so each transposition is a map.
 
-    Without `storage` the packed form is the canonical one. With `storage`, of the
-    same encoding, `values` and `index` are its two components, whatever their
-    names; a tile of the product is then a whole number of its tiles. Of two
-    levels `index` is that of the outer one, and `inner_index` says where the
-    values are among what it keeps: positions, or, with `storage`, bits.
+    The weight is a list of components, in the order of its storage: that of
+    `storage`, or, without it, the canonical form of the encoding. The storage says
+    which components there are and what each holds; `docs/Encoding.md` specifies
+    those of this dialect. What it multiplies may also be a slice of a weight, as
+    the storage cuts it for a tile; `at` then names the places, known at run time,
+    that say where in the weight the slice lies:
+
+    - `panel_offset`: the position of the first output in its panel, where a tile
+      starts inside one and reaches into the next.
+    - `first_row`: the kept row that `values` begins with, a multiple of the rows
+      of a block, where a part of the contraction starts inside a window. `x` and
+      `index` are those of all rows. A `free` weight as bitmaps is whole in any
+      case: it says itself which values each step has. A step of a ragged panel is
+      the rows of `values` and `index` from that one on, without `panels`.
 
     `contraction_size` is the dense extent of `k`; it may end inside the last
     window.
 
     Its iteration domain for tiling is `([b,] m, n, w)` where `w` counts windows:
-    a tile always consists of whole windows. A tile may start inside a panel;
-    `panel_offset` is then the position of its first output in that panel. It is
-    absent on whole matmuls, on tiles that start with a panel, and on tiles that
-    lie inside one.
+    a tile always consists of whole windows, and is what the storage can cut: of
+    bitmaps whole stored tiles, of ragged panels a part of one panel with all of
+    its contraction.
 
     The contraction can be split (`PartialReductionOpInterface`) into runs of
     windows, one to each iteration of a parallel loop, or into the windows of a
@@ -172,18 +180,6 @@ def NMSparse_MatmulOp : NMSparse_Op<"matmul",
     Partial sums are in the type of accumulation, and `init` is added, and the
     sum rounded to its type, where they are merged. Parts with `first_row` are not
     split.
-
-    A part of the contraction may also start inside a window: with `first_row`,
-    `values` holds the kept rows from that one on, a multiple of the rows of a
-    block, and only these are multiplied; `x` and `index` are those of all. Of a
-    `free` weight stored as bitmaps, all operands are: it says itself which values
-    each K step has.
-
-    A `free` weight with `storage = #nm_sparse.ragged` has a third component,
-    `panels`. A tile of it lies inside one panel, and is not tiled along the
-    contraction: how many rows a panel has, only `panels` says. A part of a
-    panel's contraction has `first_row`, the rows of `values` and `index` from
-    that one on, and no `panels`.
 
     ```mlir
     %y = nm_sparse.matmul #nm_sparse.encoding<8:32, block = [1, 128]>
@@ -195,44 +191,31 @@ def NMSparse_MatmulOp : NMSparse_Op<"matmul",
            outs(%init : tensor<?x4096xf32>) -> tensor<?x4096xf32>
     ```
   }];
-  let arguments = (ins AnyRankedTensor:$x, AnyRankedTensor:$values,
-                       AnyRankedTensor:$index, AnyRankedTensor:$init,
-                       Optional<Index>:$panel_offset,
-                       Optional<Index>:$first_row,
-                       Optional<AnyRankedTensor>:$inner_index,
-                       Optional<AnyRankedTensor>:$panels,
+  let arguments = (ins AnyRankedTensor:$x,
+                       Variadic<AnyRankedTensor>:$components,
+                       AnyRankedTensor:$init,
+                       Variadic<Index>:$places,
                        NMSparse_EncodingAttr:$encoding,
                        AffineMapArrayAttr:$indexing_maps,
                        OptionalAttr<NMSparse_MatmulConfigInterface>:$config,
-                       OptionalAttr<NMSparse_WeightStorageInterface>:$storage);
+                       OptionalAttr<NMSparse_WeightStorageInterface>:$storage,
+                       OptionalAttr<StrArrayAttr>:$place_names);
   let results = (outs AnyRankedTensor:$result);
   let assemblyFormat = [{
     $encoding (`storage` `=` $storage^)? `indexing_maps` `=` $indexing_maps
     (`config` `=` $config^)?
-    `ins` `(` $x `,` $values `,` $index `:` type($x) `,` type($values) `,`
-              type($index) `)`
+    `ins` `(` $x (`,` $components^)? `:` type($x) (`,` type($components)^)? `)`
     `outs` `(` $init `:` type($init) `)`
-    (`panel_offset` `(` $panel_offset^ `)`)?
-    (`first_row` `(` $first_row^ `)`)?
-    (`inner_index` `(` $inner_index^ `:` type($inner_index) `)`)?
-    (`panels` `(` $panels^ `:` type($panels) `)`)?
+    (`at` `` custom<Places>($places, $place_names)^)?
     attr-dict `->` type($result)
   }];
-  // These build a whole matmul, which has no offsets.
-  let builders = [OpBuilder<(ins "Type":$result, "Value":$x, "Value":$values,
-      "Value":$index, "Value":$init, "EncodingAttr":$encoding,
-      "ArrayAttr":$indexing_maps, "MatmulConfigInterface":$config), [{
-    build($_builder, $_state, result, x, values, index, init,
-          /*panel_offset=*/Value(), /*first_row=*/Value(),
-          /*inner_index=*/Value(), /*panels=*/Value(), encoding, indexing_maps,
-          config, /*storage=*/WeightStorageInterface());
-  }]>, OpBuilder<(ins "Type":$result, "Value":$x, "Value":$values,
-      "Value":$index, "Value":$init, "Value":$panel_offset, "Value":$first_row,
-      "EncodingAttr":$encoding, "ArrayAttr":$indexing_maps,
-      "MatmulConfigInterface":$config, "WeightStorageInterface":$storage), [{
-    build($_builder, $_state, result, x, values, index, init, panel_offset,
-          first_row, /*inner_index=*/Value(), /*panels=*/Value(), encoding,
-          indexing_maps, config, storage);
+  let builders = [OpBuilder<(ins "Type":$result, "Value":$x,
+      "const WeightSlice &":$weight, "Value":$init, "EncodingAttr":$encoding,
+      "ArrayAttr":$indexing_maps, "MatmulConfigInterface":$config,
+      "WeightStorageInterface":$storage), [{
+    build($_builder, $_state, result, x, weight.components, init,
+          weight.getPlaceValues(), encoding, indexing_maps, config, storage,
+          weight.getPlaceNames($_builder.getContext()));
   }]>];
   let hasVerifier = 1;
   // Attributes by their names, so that old files stay readable.
@@ -261,10 +244,26 @@ def NMSparse_MatmulOp : NMSparse_Op<"matmul",
     int64_t getXReductionDim();
     /// Dimension of `x` that loop `m` indexes.
     int64_t getXTokenDim();
-    /// The index of the innermost level, which says which elements are kept.
-    Value getInnermostIndex() {
-      return getInnerIndex() ? getInnerIndex() : getIndex();
+    /// How the weight is stored: `storage`, or the canonical form.
+    WeightStorageInterface getForm();
+    /// The component of that name; null where the product has none.
+    Value getComponent(StringRef name);
+    /// The values that are kept, the first component.
+    Value getValues() { return getComponents().front(); }
+    /// The component that says where they are, the second one: positions of the
+    /// outer level, or bits; null where the weight is code.
+    Value getIndex() {
+      return getComponents().size() > 1 ? getComponents()[1] : Value();
     }
+    /// That of the innermost level, which says which elements are kept.
+    Value getInnermostIndex() {
+      return getComponents()[getEncoding().getLevels().size()];
+    }
+    /// The place of that name; null where the product is of a whole weight, or
+    /// of a part that begins with it.
+    Value getPlace(StringRef name);
+    /// The weight that it multiplies, with its places.
+    WeightSlice getWeight();
     /// Number of windows along the contraction dimension.
     int64_t getNumWindows();
     /// The tiles that the weight is stored in; none where it lies in panels.

@@ -9,8 +9,10 @@
 #ifndef NM_SPARSE_DIALECT_NMSPARSE_IR_WEIGHTSTORAGE_H
 #define NM_SPARSE_DIALECT_NMSPARSE_IR_WEIGHTSTORAGE_H
 
+#include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/OpDefinition.h"
 #include "llvm/ADT/Hashing.h"
 
 #include "nm_sparse/Dialect/NMSparse/IR/NMSparseEnums.h.inc"
@@ -127,6 +129,70 @@ struct WeightComponent {
   ComponentRole role;
   RankedTensorType type;
   unsigned level = 0; ///< Whose positions it holds, counted from the outer one.
+};
+
+/// The data of a component, in row-major order.
+struct PackedComponent {
+  RankedTensorType type; ///< Of static shape.
+  SmallVector<char, 0> data;
+};
+
+/// How many windows a weight has, by one of its components: its extent along
+/// the contraction, the last dimension but one, times `factor` over `divisor`.
+struct WindowCount {
+  unsigned component;
+  int64_t factor, divisor;
+};
+
+/// The place of a tile's first output in its panel; 0 where it is not given.
+inline constexpr llvm::StringLiteral kPanelOffsetPlace = "panel_offset";
+/// The kept row of a weight that its values begin with, or the first one of a
+/// step. Without it they are those of whole windows.
+inline constexpr llvm::StringLiteral kFirstRowPlace = "first_row";
+
+/// A number, known at run time, that says where in a weight a part of it lies.
+struct WeightPlace {
+  StringRef name; ///< A literal.
+  Value value;    ///< An index.
+};
+
+/// The part of a weight that a tile of a product multiplies.
+struct WeightSlice {
+  /// In the order of the storage.
+  SmallVector<Value> components;
+  SmallVector<WeightPlace> places = {};
+
+  SmallVector<Value> getPlaceValues() const;
+  /// The names of the places; null without any.
+  ArrayAttr getPlaceNames(MLIRContext *context) const;
+};
+
+/// The number of that name among `places` of an operation, or null.
+Value findPlace(ValueRange places, std::optional<ArrayAttr> names,
+                StringRef name);
+/// Checks that places and their names are as many, and that no name is twice.
+LogicalResult verifyPlaces(Operation *op, ValueRange places,
+                           std::optional<ArrayAttr> names);
+
+/// `(name = %value, ...)`.
+ParseResult parsePlaces(OpAsmParser &parser,
+                        SmallVectorImpl<OpAsmParser::UnresolvedOperand> &places,
+                        ArrayAttr &names);
+void printPlaces(OpAsmPrinter &printer, Operation *op, ValueRange places,
+                 ArrayAttr names);
+
+/// Loads the position of a block from the second of `tiles`, where it lies at
+/// [block, panel].
+Value loadPosition(OpBuilder &builder, Location loc, ValueRange tiles,
+                   Value block, Value panel);
+
+/// What one step of a kernel multiplies of a weight.
+struct WeightTile {
+  int64_t rows;       ///< Kept rows, of the innermost level.
+  int64_t paddedRows; ///< With those that the product multiplies beside them.
+  int64_t outputs;
+  int64_t positions; ///< Rows of positions of the outer level.
+  int64_t panels;    ///< Panels that the outputs lie in.
 };
 
 } // namespace mlir::nm_sparse

@@ -21,17 +21,14 @@ PackedConstant findConstantWeight(MatmulOp op);
 /// Elements of `values` other than +0.
 int64_t countElements(DenseElementsAttr values);
 
-/// The weight of `op`, whose components are `canonical` and have no batches, as
-/// bitmaps of free elements: those that are not +0.
-FailureOr<PackedConstant>
-storeAsFree(ArrayRef<DenseElementsAttr> canonical, MatmulOp op,
-            function_ref<InFlightDiagnostic()> emitError);
-
 /// A weight of K x N elements, row by row.
 struct DenseWeight {
   int64_t rows, outputs;
   Type element;
   SmallVector<char, 0> bytes;
+
+  /// That of a constant of rank 2.
+  static DenseWeight get(DenseElementsAttr constant);
 
   /// The bits of an element.
   uint64_t getBits(int64_t row, int64_t output) const;

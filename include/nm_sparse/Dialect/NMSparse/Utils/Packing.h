@@ -9,16 +9,9 @@
 #ifndef NM_SPARSE_DIALECT_NMSPARSE_UTILS_PACKING_H
 #define NM_SPARSE_DIALECT_NMSPARSE_UTILS_PACKING_H
 
-#include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
-#include "nm_sparse/Packing/Packing.h"
+#include "nm_sparse/Dialect/NMSparse/IR/PackSpec.h"
 
 namespace mlir::nm_sparse {
-
-/// The runtime's element kind (NmsKind) of `type`, if it has one.
-std::optional<int32_t> getRuntimeKind(Type type);
-
-/// Returns the runtime's description of a row-major weight of type `weight`.
-NmsPackSpec getPackSpec(RankedTensorType weight, EncodingAttr encoding);
 
 /// The components of a packed constant.
 using PackedConstant = SmallVector<DenseElementsAttr>;
@@ -26,13 +19,15 @@ using PackedConstant = SmallVector<DenseElementsAttr>;
 /// Packs `weight`. When it breaks the pattern or is no kind of constant that
 /// can be read, the error names window and panel, or the attribute.
 FailureOr<PackedConstant>
-packConstant(ElementsAttr weight, EncodingAttr encoding,
+packConstant(ElementsAttr weight, WeightStorageInterface form,
              function_ref<InFlightDiagnostic()> emitError);
 
-/// The bitmaps of the weight of `op`, whose components are `canonical`.
-/// Positions that are not legal are an error.
+/// The weight of `op`, whose components are `canonical`, stored as `form`.
+/// Positions that are not legal, and a weight that breaks the pattern of
+/// `form`, are an error.
 FailureOr<PackedConstant>
-storeAsBitmap(ArrayRef<DenseElementsAttr> canonical, MatmulOp op,
+storeConstant(ArrayRef<DenseElementsAttr> canonical, MatmulOp op,
+              WeightStorageInterface form,
               function_ref<InFlightDiagnostic()> emitError);
 
 /// The canonical form of the weight of `op`, whose components are `canonical`,

@@ -16,21 +16,17 @@ namespace mlir::nm_sparse {
 
 /// The components of a weight, and the products that read them.
 struct StoredWeight {
-  Value values, index;
-  /// Only with two levels; null with one.
-  Value innerIndex;
+  SmallVector<Value> components;
   SmallVector<MatmulOp> products;
 
-  SmallVector<Value> getComponents() const;
-  /// Makes all products use `components`, which may be those of one level even
-  /// if the weight has two.
-  void replaceComponents(ValueRange components) const;
+  /// Makes all products use the components `with`.
+  void replaceComponents(ValueRange with) const;
 
   /// The weight whose components are arguments of a function that nothing in
   /// the module calls, and are used by `products` alone.
   std::optional<PackedAttr> findArguments() const;
-  /// Makes these arguments the components of `stored`. Where that has one level
-  /// and the weight two, the function loses the argument of the inner one.
+  /// Makes these arguments the components of `stored`. Where that has fewer,
+  /// the function loses the arguments of the last ones.
   void replaceArguments(PackedAttr stored) const;
 
   /// The data of all components, where they are constants; else none.

@@ -229,17 +229,20 @@ def NMTile_TileMatmulOp : NMTile_Op<"matmul",
     Without them both have the contraction outermost, `(k, m)` and `(k, n)`
     ("MN-major").
 
-    `rhs` holds the R kept rows of the step; rows past the index's extent are
-    zero. `lhs` holds either whole windows, from which the product selects rows by
-    `index`, or, when `condensed`, the gathered rows, R for each panel of outputs.
-    `panel_offset` is the position of the tile's first output in its panel; absent
-    when panels and tiles are aligned.
+    Behind `lhs` come the components of the weight, those that the storage has for
+    a step. Without `storage` these are the R kept rows of the step, where rows past
+    the index's extent are zero, and the positions of these rows. `lhs` then holds
+    whole windows, from which the product selects rows by position; or, when
+    `condensed`, the gathered rows, R for each panel of outputs, and there are no
+    positions. The place `panel_offset` is the position of the tile's first output
+    in its panel; absent when panels and tiles are aligned.
 
-    With `storage`, `rhs` and `index` are the components of the tiles of the weight
-    that the step has. `lhs` holds the rows of these tiles, and what fills its
-    lines up is not read. Of two levels it is `condensed`, the rows that the outer
-    one keeps, and `index` is that of the inner one. Of `free` elements, where those of a step are only the
-    weight says: the operands are whole, and `first_row` says which step it is.
+    With `storage`, the components are those of the stored tiles that the step has.
+    `lhs` holds the rows of these tiles, and what fills its lines up is not read. Of
+    two levels it is `condensed`, the rows that the outer one keeps, and the
+    components are those of the inner one. Of `free` elements only the weight says
+    where those of a step are: the components are whole, and the place `first_row`
+    says which step it is.
 
     With `patches`, of a product whose weight is code, `lhs` is an image, and what is
     multiplied are rows of the matrix that `nm_sparse.patches` makes of it, `slice`
@@ -266,23 +269,20 @@ def NMTile_TileMatmulOp : NMTile_Op<"matmul",
                        UnitAttr:$condensed,
                        OptionalAttr<AffineMapArrayAttr>:$indexing_maps,
                        UnitAttr:$tokens_contiguous, UnitAttr:$in_flight,
-                       NMTile_Tile:$lhs, NMTile_Tile:$rhs,
-                       Optional<NMTile_Tile>:$index,
-                       Optional<Index>:$panel_offset,
-                       Optional<Index>:$first_row,
+                       NMTile_Tile:$lhs, Variadic<NMTile_Tile>:$components,
+                       Variadic<Index>:$places,
                        VectorOfRankAndType<[2], [F32, I32]>:$acc,
                        Variadic<Index>:$slice,
                        OptionalAttr<NMSparse_WeightStorageInterface>:$storage,
-                       OptionalAttr<NMSparse_PatchesAttr>:$patches);
+                       OptionalAttr<NMSparse_PatchesAttr>:$patches,
+                       OptionalAttr<StrArrayAttr>:$place_names);
   let results = (outs VectorOfRankAndType<[2], [F32, I32]>:$result);
   let assemblyFormat = [{
     $encoding (`storage` `=` $storage^)? `schedule` `=` $schedule (`condensed` $condensed^)?
     (`indexing_maps` `=` $indexing_maps^)?
     (`tokens_contiguous` $tokens_contiguous^)? (`in_flight` $in_flight^)?
-    `ins` `(` $lhs `,` $rhs `:` type($lhs) `,` type($rhs) `)`
-    (`index` `(` $index^ `:` type($index) `)`)?
-    (`panel_offset` `(` $panel_offset^ `)`)?
-    (`first_row` `(` $first_row^ `)`)?
+    `ins` `(` $lhs (`,` $components^)? `:` type($lhs) (`,` type($components)^)? `)`
+    (`at` `` custom<Places>($places, $place_names)^)?
     (`patches` `=` $patches^ `slice` `[` $slice `]`)?
     `acc` `(` $acc `:` type($acc) `)` attr-dict `->` type($result)
   }];
@@ -292,6 +292,19 @@ def NMTile_TileMatmulOp : NMTile_Op<"matmul",
     /// contraction is outermost.
     MajorOrder getLhsOrder();
     MajorOrder getRhsOrder();
+    /// The kept values, the first component.
+    Value getRhs() { return getComponents().front(); }
+    /// The component that says where they are; null where a condensed lhs needs
+    /// none.
+    Value getIndex() {
+      return getComponents().size() > 1 ? getComponents()[1] : Value();
+    }
+    /// The place of that name; null where there is none.
+    Value getPlace(StringRef name);
+    /// How the components are stored: `storage`, or the canonical form.
+    WeightStorageInterface getForm();
+    /// The tiles that the weight is stored in; none where it lies in panels.
+    std::optional<BitmapTile> getStoredTile();
   }];
 }
 

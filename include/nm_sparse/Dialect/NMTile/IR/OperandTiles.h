@@ -56,6 +56,9 @@ enum class WeightForm {
 /// The tiles of the operands as a product reads them.
 struct OperandTiles {
   WeightForm weight = WeightForm::Panels;
+  /// Positions are read as the storage says (`readPosition`), so that they may
+  /// have a form of their own.
+  bool decodesPositions = false;
   /// The weight may have two levels: the rows that the outer one keeps are
   /// gathered.
   bool innerLevels = false;

@@ -94,6 +94,14 @@ def NMTile_TransferAttrInterface : AttrInterface<"TransferAttrInterface"> {
            "int64_t":$producers),
       "", "return ::llvm::success();">,
     InterfaceMethod<[{
+        Checks that the operand of `role` of `op`, which has a schedule, can come
+        so: its type, and the size of its tiles. Fails with an error on `op`.
+      }],
+      "::llvm::LogicalResult", "verifyOperand",
+      (ins "::mlir::nm_sparse::MatmulOp":$op,
+           "::mlir::nm_sparse::OperandRole":$role),
+      "", "return ::llvm::success();">,
+    InterfaceMethod<[{
         Returns true if the tiles of a K step can come from `image` itself, of
         which the activations are `patches`: else the matrix of these is computed
         before. `promote` is then given the patches.

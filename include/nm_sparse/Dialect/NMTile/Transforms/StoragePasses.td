@@ -155,6 +155,26 @@ def NMSparseSpecializeConstantsPass
                            "::mlir::nm_sparse::NMSparseDialect"];
 }
 
+def NMSparseWeightsToCodePass
+    : Pass<"nm-sparse-weights-to-code", "::mlir::func::FuncOp"> {
+  let summary = "put constant weights into products that have them as code";
+  let description = [{
+    A product whose schedule makes code of its weight (`product = immediate`) reads
+    nothing of it. Its components, constants, are replaced by a storage without
+    components, `#nm_sparse.code`, which holds the dense weight. A weight that is no
+    constant, or has batches, is an error.
+
+    ```mlir
+    // Before
+    %y = nm_sparse.matmul #e storage = #nm_sparse.bitmap<#e> ... ins(%x, %values, %bits : ...)
+    // After
+    %y = nm_sparse.matmul #e storage = #nm_sparse.code<#e, dense<...> : tensor<64x64xf16>> ... ins(%x : ...)
+    ```
+  }];
+  let dependentDialects = ["::mlir::nm_sparse::NMTileDialect",
+                           "::mlir::nm_sparse::NMSparseDialect"];
+}
+
 def NMSparsePropagateLayoutPass
     : Pass<"nm-sparse-propagate-layout", "::mlir::func::FuncOp"> {
   let summary = "keep activations feature-major between products";

@@ -247,9 +247,8 @@ static FailureOr<BoxedView> createView(OpBuilder &outside, OpBuilder &inside,
                             "is in a buffer of ")
            << rank << " dimensions, must be of the " << tile.getRank()
            << " of the tile";
-  Type element = getElementTypeOrSelf(product.getRhs());
-  Segment segment = Segment::get(product.getEncoding(),
-                                 *product.getStorage()->getStoredTile(element));
+  Segment segment =
+      Segment::get(product.getEncoding(), *product.getStoredTile());
   if (layout == TileLayout::SegmentLines)
     return viewValues(outside, loc, root, coordinates, tile, segment);
   OpFoldResult &row = coordinates.front();
@@ -327,7 +326,7 @@ static LogicalResult createBulkCopy(TileMatmulOp product, Value operand) {
 static LogicalResult createBulkCopies(TileMatmulOp product) {
   ScheduleAttr schedule = product.getSchedule();
   int64_t kept = schedule.getTileRows();
-  if (!product.getStorage() &&
+  if (!product.getStoredTile() &&
       (kept != schedule.getStepRows() || kept > kMaxBox))
     return product.emitOpError("with values = bulk needs K steps of a multiple "
                                "of 16, at most ")
@@ -338,8 +337,8 @@ static LogicalResult createBulkCopies(TileMatmulOp product) {
   if (failed(createBulkCopy(product, product.getRhs())))
     return failure();
   // Bits; positions are copied by threads.
-  return product.getStorage() ? createBulkCopy(product, product.getIndex())
-                              : success();
+  return product.getStoredTile() ? createBulkCopy(product, product.getIndex())
+                                 : success();
 }
 
 namespace {

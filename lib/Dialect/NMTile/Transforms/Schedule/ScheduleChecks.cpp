@@ -19,46 +19,6 @@
 using namespace mlir;
 using namespace mlir::nm_sparse;
 
-/// Boxes of a tensor map have at most 256 rows, and lines of 64 columns.
-static LogicalResult checkBulkCopy(MatmulOp op) {
-  ScheduleAttr schedule = getSchedule(op);
-  if (!schedule.hasBulkValues())
-    return success();
-  if (std::optional<BitmapTile> tile = op.getStoredTile()) {
-    auto x = cast<ShapedType>(op.getX().getType());
-    bool byTokens = op.isXFeatureMajor();
-    int64_t inRow =
-        x.getDimSize(byTokens ? op.getXTokenDim() : op.getXReductionDim());
-    if (schedule.isBulk() && inRow == 1)
-      return op.emitOpError("has a schedule with x = bulk, but ")
-             << x << " has rows of a single "
-             << (byTokens ? "token" : "feature")
-             << ", which are no rows to the tensor memory accelerator; legal "
-                "is x = direct";
-    int64_t step = schedule.getTileRows() / tile->values * tile->rows;
-    if (!op.isXFeatureMajor() || step <= 256)
-      return success();
-    return op.emitOpError("has a schedule with x = bulk, whose K steps must be "
-                          "at most 256 rows of feature-major activations, but "
-                          "tile = [")
-           << schedule.getTile() << "], which makes steps of " << step;
-  }
-  int64_t rows = schedule.getTileRows();
-  if (rows % 16 != 0 || rows > 256)
-    return op.emitOpError(
-               "has a schedule with values = bulk, whose K steps must "
-               "be a multiple of 16, at most 256, kept rows, but "
-               "steps of ")
-           << rows << "; change the tile, or use values = copy";
-  if (schedule.getTileOutputs() % kSwizzledColumns != 0)
-    return op.emitOpError("has a schedule with values = bulk, whose tiles must "
-                          "be a multiple of ")
-           << kSwizzledColumns << " outputs, but tiles of "
-           << schedule.getTileOutputs()
-           << "; change them, or use values = copy";
-  return success();
-}
-
 /// Tensor cores transpose elements of 16 bits alone, and no copy transposes
 /// what is feature-major.
 static LogicalResult checkMajorOrder(MatmulOp op) {
@@ -97,22 +57,68 @@ static LogicalResult checkSegments(MatmulOp op) {
                 << " has " << rows << "; legal is segments = false";
 }
 
+/// Each transfer says which operands it can bring.
+static LogicalResult checkTransfers(MatmulOp op) {
+  TransfersAttr transfers = getSchedule(op).getTransfers();
+  for (OperandRole role :
+       {OperandRole::Activations, OperandRole::Values, OperandRole::Positions})
+    if (failed(transfers.get(role).verifyOperand(op, role)))
+      return failure();
+  return success();
+}
+
+/// Positions in a form of their own are read by products that ask the storage,
+/// from whole windows of the activations.
+static LogicalResult checkPositions(MatmulOp op) {
+  ScheduleAttr schedule = getSchedule(op);
+  if (!op.getForm().hasOwnPositions())
+    return success();
+  auto fail = [&] {
+    return op.emitOpError("has storage = ")
+           << op.getStorageAttr()
+           << ", whose positions have a form of their own, but a schedule "
+              "with ";
+  };
+  if (!schedule.getOperandTiles().decodesPositions)
+    return fail() << "product = " << schedule.getProduct().getProductName()
+                  << ", which reads those of the canonical form; legal are "
+                     "products that decode positions, such as simt";
+  TransfersAttr transfers = schedule.getTransfers();
+  if (schedule.gathersX() || schedule.hasRowTable())
+    return fail() << "x = " << transfers.getX().getTransferName()
+                  << " and index = " << transfers.getIndex().getTransferName()
+                  << ", which look rows of x up before the product; legal is x "
+                     "= copy, index = staged or resident";
+  return success();
+}
+
 /// Where the weight is stored in tiles of its own, those of the product and its
 /// K steps are whole numbers of them, and the product knows of them.
 static LogicalResult checkStorage(MatmulOp op) {
   ScheduleAttr schedule = getSchedule(op);
   std::optional<BitmapTile> tile = op.getStoredTile();
+  if (op.getForm().getConstant() && !schedule.getOperandTiles().isInCode())
+    return op.emitOpError("has its weight as code, but a schedule with product "
+                          "= ")
+           << schedule.getProduct().getProductName()
+           << ", which reads it; legal is product = immediate";
   bool isBitmap = schedule.getOperandTiles().isBitmap();
   if (isBitmap != tile.has_value()) {
     InFlightDiagnostic error = op.emitOpError("has a schedule with product = ")
                                << schedule.getProduct().getProductName()
                                << ", which reads weights ";
     if (isBitmap)
-      return error << "that are stored as bitmaps, but values and positions";
+      return error
+             << "that are stored as bitmaps, but values and positions; "
+                "run --nm-sparse-select-storage=storage=bitmap before, or "
+                "take a product that reads these, such as simt";
     return error << "as values and positions, but storage = "
-                 << op.getStorageAttr();
+                 << op.getStorageAttr()
+                 << "; leave the weight in the canonical form, or take a "
+                    "product that reads bitmaps, such as dot";
   }
-  if (op.getInnerIndex() && !schedule.getOperandTiles().innerLevels)
+  if (op.getEncoding().hasInnerLevel() &&
+      !schedule.getOperandTiles().innerLevels)
     return op.emitOpError("has a schedule with product = ")
            << schedule.getProduct().getProductName()
            << ", which multiplies weights of one level, but "
@@ -286,15 +292,14 @@ LogicalResult nm_sparse::checkSchedule(MatmulOp op) {
           [&] { return op.emitOpError(); }, schedule, encoding, element)))
     return failure();
   if (failed(checkRagged(op)) || failed(checkRows(op)) ||
-      failed(checkStorage(op)))
+      failed(checkStorage(op)) || failed(checkPositions(op)))
     return failure();
-  if (failed(checkBulkCopy(op)) || failed(checkMajorOrder(op)) ||
+  if (failed(checkTransfers(op)) || failed(checkMajorOrder(op)) ||
       failed(checkSegments(op)) || failed(checkCluster(op)) ||
       failed(checkBatch(op)))
     return failure();
-  auto index = cast<RankedTensorType>(op.getIndex().getType());
-  if (!op.getListedPanels() && index.isDynamicDim(index.getRank() - 2))
+  if (!op.getListedPanels() && ShapedType::isDynamic(op.getNumWindows()))
     return op.emitOpError("needs an index with a static number of rows, got ")
-           << index;
+           << op.getIndex().getType();
   return success();
 }

@@ -45,9 +45,15 @@ void SelectStorage::setDensity(MatmulOp op) const {
 }
 
 void SelectStorage::runOnOperation() {
-  if (storage != "auto" && storage != "canonical" && storage != "bitmap") {
+  const auto *dialect = getContext().getLoadedDialect<NMSparseDialect>();
+  bool isKnown = storage == "auto" || storage == "canonical" ||
+                 dialect->hasStorage(storage);
+  // A form of another dialect is known when it is met.
+  if (!isKnown && !StringRef(storage).contains('.')) {
     emitError(UnknownLoc::get(&getContext()))
-        << "storage must be auto, canonical or bitmap, got '" << storage << "'";
+        << "storage must be auto, canonical or bitmap, or the full name of a "
+           "form of another dialect, got '"
+        << storage << "'";
     return signalPassFailure();
   }
   if (density < 0 || density > 100) {
@@ -69,20 +75,28 @@ void SelectStorage::runOnOperation() {
     MatmulOp first = weight.products.front();
     if (first.getStorageAttr() ||
         !llvm::all_of(weight.products, [&](MatmulOp op) {
-          return prefersBitmaps(op, op.getEncoding(), choice);
+          return prefersStorage(op, op.getEncoding(), choice);
         }))
       continue;
-    auto bitmap = BitmapAttr::get(&getContext(), first.getEncoding());
+    WeightStorageInterface stored = getStorage(choice, first.getEncoding());
+    if (!stored) {
+      if (storage == "auto")
+        continue;
+      first.emitError("cannot be stored as '")
+          << storage << "', which is no form of " << first.getEncoding()
+          << " in this build";
+      return signalPassFailure();
+    }
     SmallVector<DenseElementsAttr> constants = weight.findConstants();
     if (std::optional<PackedAttr> packed = weight.findArguments()) {
       weight.replaceArguments(PackedAttr::get(
-          &getContext(), bitmap, packed->getShape(), packed->getElementType()));
+          &getContext(), stored, packed->getShape(), packed->getElementType()));
     } else if (PackOp pack = weight.findPack()) {
       weight.replacePack(pack, pack.getEncoding(),
-                         BitmapAttr::get(&getContext(), pack.getEncoding()));
+                         getStorage(choice, pack.getEncoding()));
     } else if (!constants.empty()) {
-      FailureOr<PackedConstant> packed =
-          storeAsBitmap(constants, first, [&] { return first.emitError(); });
+      FailureOr<PackedConstant> packed = storeConstant(
+          constants, first, stored, [&] { return first.emitError(); });
       if (failed(packed))
         return signalPassFailure();
       weight.replaceConstants(*packed);
@@ -93,6 +107,6 @@ void SelectStorage::runOnOperation() {
       continue;
     }
     for (MatmulOp op : weight.products)
-      op.setStorageAttr(bitmap);
+      op.setStorageAttr(stored);
   }
 }

@@ -87,8 +87,8 @@ void SpecializeConstants::allow(MatmulOp op, int64_t elements) const {
       getAffineDimExpr(op.getOutputLoop(), op.getContext()));
   int64_t all = op.getContractionSize() * type.getDimSize(*outputs);
   int64_t density = std::max<int64_t>(1, llvm::divideCeil(100 * elements, all));
-  op.setStorageAttr(
-      BitmapAttr::get(op.getContext(), op.getEncoding(), density));
+  op.setStorageAttr(cast<WeightStorageInterface>(
+      op.getEncoding().getDefaultStorage().withDensity(density)));
   NMSparseDialect::MaxCodeBytesAttrHelper(op.getContext())
       .setAttr(op, Builder(op).getI64IntegerAttr(maxCodeBytes));
 }
@@ -142,6 +142,11 @@ bool SpecializeConstants::gains(MatmulOp op, int64_t elements) const {
 LogicalResult SpecializeConstants::store(const StoredWeight &weight) const {
   SmallVector<DenseElementsAttr> constants = weight.findConstants();
   MatmulOp first = weight.products.front();
+  EncodingAttr free = getFreeEncoding(first.getContext());
+  // A build without bitmaps has no other form of free elements.
+  WeightStorageInterface form = free.getDefaultStorage();
+  if (form == free)
+    return success();
   int64_t elements = constants.empty() ? 0 : countElements(constants.front());
   if (constants.empty() || !llvm::all_of(weight.products, [&](MatmulOp op) {
         return !getSchedule(op) && !op.getStorageAttr() &&
@@ -150,14 +155,12 @@ LogicalResult SpecializeConstants::store(const StoredWeight &weight) const {
       }))
     return success();
   FailureOr<PackedConstant> packed =
-      storeAsFree(constants, first, [&] { return first.emitError(); });
+      storeConstant(constants, first, form, [&] { return first.emitError(); });
   if (failed(packed))
     return failure();
-  EncodingAttr free = getFreeEncoding(first.getContext());
   weight.replaceConstants(*packed);
   for (MatmulOp op : weight.products) {
     op.setEncodingAttr(free);
-    op.setStorageAttr(BitmapAttr::get(op.getContext(), free));
     allow(op, elements);
   }
   return success();

@@ -6,11 +6,15 @@
 
 #include "Storage/StorageChoice.h"
 
+#include "mlir/AsmParser/AsmParser.h"
 #include "nm_sparse/Dialect/NMTile/IR/ElementFormat.h"
 #include "nm_sparse/Dialect/NMTile/IR/Schedule.h"
 
 using namespace mlir;
 using namespace mlir::nm_sparse;
+
+/// The storage that kernels of single elements read.
+static constexpr StringLiteral kBitmaps = "bitmap";
 
 /// Tokens up to which a product reads its weight in one pass, as it is stored.
 static constexpr int64_t kFewTokens = 8;
@@ -43,7 +47,7 @@ bool nm_sparse::prefersBitmaps(MatmulOp op, EncodingAttr encoding,
       BitmapTile::get(encoding, element.getIntOrFloatBitWidth() / 8).rows;
   if (tileRows > kMostTileRows)
     return false;
-  if (choice.storage == "bitmap")
+  if (choice.storage == kBitmaps)
     return true;
   // Tensor cores have no kernel at all for panels that no fragment fits.
   int64_t panel = encoding.getBlockN();
@@ -65,4 +69,24 @@ bool nm_sparse::prefersBitmaps(MatmulOp op, EncodingAttr encoding,
                   format->sparseMma->existsOn(target->name);
   return (most <= kFewTokens || isSparse || (expands && !element.isF32())) &&
          panel % run != 0;
+}
+
+bool nm_sparse::prefersStorage(MatmulOp op, EncodingAttr encoding,
+                               const StorageChoice &choice) {
+  bool isOther = choice.storage != "auto" && choice.storage != "canonical" &&
+                 choice.storage != kBitmaps;
+  return isOther || prefersBitmaps(op, encoding, choice);
+}
+
+WeightStorageInterface nm_sparse::getStorage(const StorageChoice &choice,
+                                             EncodingAttr encoding) {
+  MLIRContext *context = encoding.getContext();
+  StringRef name = choice.storage == "auto" ? kBitmaps : choice.storage;
+  if (!name.contains('.'))
+    return context->getLoadedDialect<NMSparseDialect>()->getStorage(name,
+                                                                    encoding);
+  std::string text;
+  llvm::raw_string_ostream(text) << '#' << name << '<' << encoding << '>';
+  return dyn_cast_or_null<WeightStorageInterface>(
+      parseAttribute(text, context));
 }

@@ -14,7 +14,7 @@ namespace mlir::nm_sparse {
 
 /// The criteria for the storage of a weight.
 struct StorageChoice {
-  StringRef storage; ///< auto, canonical or bitmap
+  StringRef storage; ///< auto, canonical, or the name of a form
   const Chip *chip;  ///< Null when it is not known.
   int64_t tokens;    ///< The most, where theirs is dynamic; 0: not known.
 };
@@ -23,6 +23,15 @@ struct StorageChoice {
 /// of `encoding`, an n:m one.
 bool prefersBitmaps(MatmulOp op, EncodingAttr encoding,
                     const StorageChoice &choice);
+
+/// Returns true if the weight of `op` is best stored in the form of `choice`,
+/// which are bitmaps for `auto`.
+bool prefersStorage(MatmulOp op, EncodingAttr encoding,
+                    const StorageChoice &choice);
+
+/// That form of a weight of `encoding`; null where this build has none.
+WeightStorageInterface getStorage(const StorageChoice &choice,
+                                  EncodingAttr encoding);
 
 } // namespace mlir::nm_sparse
 

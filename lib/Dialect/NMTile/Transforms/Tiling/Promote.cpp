@@ -57,6 +57,7 @@ public:
       if (op.hasBatchedWeight())
         packedBatchDim = 0;
     }
+    isInCode = schedule.getOperandTiles().isInCode();
     tokenMajor = op.getXTokenDim() < op.getXReductionDim();
     int64_t bits = getElementTypeOrSelf(op.getX()).getIntOrFloatBitWidth();
     hasTokenRows =
@@ -67,11 +68,11 @@ public:
   void run();
 
 private:
-  SmallVector<int64_t> getStoredShape(Value component);
+  SmallVector<int64_t> getTileShape(unsigned number);
   PromotedOperand getPositions();
   PromotedOperand getValues();
   PromotedOperand getActivations(Value positions);
-  Value getInnerIndexTile();
+  Value getInnerPositions();
   Value promote(PromotedOperand operand, Value before = {});
   TileMatmulOp createProduct(Value acc);
 
@@ -85,6 +86,8 @@ private:
   std::optional<int64_t> xBatchDim, packedBatchDim;
   /// Rows of x are tokens, and those of its tile too.
   bool tokenMajor, hasTokenRows;
+  /// The weight is code, and comes from nowhere.
+  bool isInCode;
   /// The tiles that transfers fill in front of the K loop.
   Value residentValues, residentIndex;
   /// The image that the kernel reads itself, when it does.
@@ -100,18 +103,34 @@ static tensor::ExtractSliceOp getIndexSlice(MatmulOp op) {
 
 /// All rows of the index that the CTA needs; null where they are not found.
 static Value getWholeIndex(MatmulOp op) {
-  if (op.getFirstRow())
+  if (op.getPlace(kFirstRowPlace))
     return op.getIndex();
   tensor::ExtractSliceOp slice = getIndexSlice(op);
   return slice ? slice.getSource() : Value();
 }
 
-/// The tile of `component`, of a weight in tiles of its own.
-SmallVector<int64_t> Promoter::getStoredShape(Value component) {
-  int64_t values = op.getStoredTile()->values;
-  return {schedule.getTileOutputs() / BitmapTile::kOutputs,
-          schedule.getTileRows() / values,
-          cast<RankedTensorType>(component.getType()).getShape().back()};
+/// Returns true if all rows of the index that the CTA needs are found, outside
+/// of `loop` unless panels list theirs.
+static bool findsIndex(MatmulOp op, KLoopOp loop) {
+  if (op.getComponents().empty())
+    return true;
+  Value whole = getWholeIndex(op);
+  return whole && (op.getListedPanels() || loop.isDefinedOutsideOfLoop(whole));
+}
+
+/// The extents of component `number` in the tile of a step. A product that
+/// reads global memory has a tile of the pattern.
+SmallVector<int64_t> Promoter::getTileShape(unsigned number) {
+  WeightTile tile{schedule.getTileRows(), schedule.getStepRows(),
+                  schedule.getTileOutputs(),
+                  schedule.getTileWindows(encoding) * encoding.getN(), panels};
+  WeightStorageInterface form = op.getForm();
+  StringRef name = form.getComponentNames()[number];
+  Type element = getElementTypeOrSelf(op.getValues());
+  if (!schedule.isDirect())
+    return form.getTileShape(name, element, tile);
+  return encoding.getTileShape(number == 0 ? kValuesComponent : kIndexComponent,
+                               element, tile);
 }
 
 /// Finds the tensor of which the K loop takes rows.
@@ -128,10 +147,7 @@ PromotedOperand Promoter::getPositions() {
   index.batchDim = packedBatchDim;
   setWhole(index);
   index.whole = getWholeIndex(op);
-  if (op.getStorageAttr() && !op.getInnerIndex() && !schedule.isDirect())
-    index.tile = getStoredShape(op.getIndex());
-  else
-    index.tile = {schedule.getTileWindows(encoding) * encoding.getN(), panels};
+  index.tile = getTileShape(1);
   return index;
 }
 
@@ -143,10 +159,7 @@ PromotedOperand Promoter::getValues() {
     values.batchDim = packedBatchDim;
     setWhole(values);
   }
-  if (op.getStoredTile() && !schedule.isDirect())
-    values.tile = getStoredShape(op.getValues());
-  else
-    values.tile = {schedule.getStepRows(), schedule.getTileOutputs()};
+  values.tile = getTileShape(0);
   return values;
 }
 
@@ -177,12 +190,13 @@ PromotedOperand Promoter::getActivations(Value positions) {
   return x;
 }
 
-/// The inner index of one K step; null where there is one level.
-Value Promoter::getInnerIndexTile() {
-  if (!op.getInnerIndex())
+/// The positions of the inner level in one K step; null where there is one
+/// level.
+Value Promoter::getInnerPositions() {
+  if (!encoding.hasInnerLevel())
     return {};
-  Value index = dropBatch(b, loc, op.getInnerIndex(), packedBatchDim);
-  return copyToTile(b, loc, index, getStoredShape(index));
+  Value positions = dropBatch(b, loc, op.getInnermostIndex(), packedBatchDim);
+  return copyToTile(b, loc, positions, getTileShape(2));
 }
 
 /// Returns the tile, or the slice, that the product reads in a K step.
@@ -192,17 +206,25 @@ Value Promoter::promote(PromotedOperand operand, Value before) {
 
 /// The product of a K step, whose sum is `acc` so far.
 TileMatmulOp Promoter::createProduct(Value acc) {
-  Value values = promote(getValues(), residentValues);
-  Value index = promote(getPositions(), residentIndex);
+  WeightSlice weight;
+  Value index;
+  if (!isInCode) {
+    weight.components.push_back(promote(getValues(), residentValues));
+    index = promote(getPositions(), residentIndex);
+  }
   Value x = promote(getActivations(index));
   // Rows that were gathered need no positions; which of them each output
   // multiplies, the inner level says.
   if (schedule.gathersX())
-    index = getInnerIndexTile();
-  Value panelOffset = op.getPanelOffset();
-  if (!panelOffset && !op.getStorageAttr() &&
+    index = getInnerPositions();
+  if (index)
+    weight.components.push_back(index);
+  Value panelOffset = op.getPlace(kPanelOffsetPlace);
+  if (!panelOffset && !op.getStoredTile() && !op.getListedPanels() &&
       !schedule.isPanelAligned(encoding))
     panelOffset = arith::ConstantIndexOp::create(b, loc, 0);
+  if (panelOffset)
+    weight.places.push_back({kPanelOffsetPlace, panelOffset});
   // The default has the contraction outermost.
   ArrayAttr maps;
   if (hasTokenRows) {
@@ -214,26 +236,29 @@ TileMatmulOp Promoter::createProduct(Value acc) {
   }
   // The rows of a ragged panel are those of an index.
   bool isStored = op.getStorageAttr() && !op.getListedPanels();
+  if (Value row = op.getPlace(kFirstRowPlace); row && isStored)
+    weight.places.push_back({kFirstRowPlace, row});
   // Transfers have read the patches, other than for code.
   bool isGathered = schedule.gathersX();
-  if (!schedule.getOperandTiles().isInCode())
+  if (!isInCode)
     patches = {};
   return TileMatmulOp::create(
       b, loc, acc.getType(), encoding, schedule, /*condensed=*/isGathered, maps,
-      /*tokens_contiguous=*/false,
-      /*in_flight=*/false, x, values, index, panelOffset,
-      isStored ? op.getFirstRow() : Value(), acc, patches.slice,
+      /*tokens_contiguous=*/false, /*in_flight=*/false, x, weight.components,
+      weight.getPlaceValues(), acc, patches.slice,
       isStored ? op.getStorageAttr() : WeightStorageInterface(),
-      patches.patches);
+      patches.patches, weight.getPlaceNames(b.getContext()));
 }
 
 void Promoter::run() {
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPoint(oldLoop);
   TransfersAttr transfers = schedule.getTransfers();
-  PromotedOperand values = getValues(), positions = getPositions();
-  residentValues = transfers.getValues().promoteBefore(b, values);
-  residentIndex = transfers.getIndex().promoteBefore(b, positions);
+  if (!isInCode) {
+    PromotedOperand values = getValues(), positions = getPositions();
+    residentValues = transfers.getValues().promoteBefore(b, values);
+    residentIndex = transfers.getIndex().promoteBefore(b, positions);
+  }
 
   // The accumulator, read from the CTA's tile of init.
   SmallVector<int64_t> accShape = {schedule.getTileTokens(),
@@ -292,13 +317,13 @@ LogicalResult nm_sparse::promoteMatmul(RewriterBase &rewriter, MatmulOp op) {
   if (!getSchedule(op) || !loop || loop.getInitArgs().size() != 1 ||
       op.getInit() != loop.getRegionIterArgs()[0] ||
       loop.getYieldedValues()[0] != op.getResult() ||
-      !op.getResult().hasOneUse() || !getWholeIndex(op) || op.getPanels() ||
-      hasRow != (op.getFirstRow() != nullptr) ||
-      (!op.getListedPanels() &&
-       !loop.isDefinedOutsideOfLoop(getWholeIndex(op))))
+      !op.getResult().hasOneUse() || !findsIndex(op, loop) ||
+      op.getComponent(kPanelsComponent) ||
+      hasRow != (op.getPlace(kFirstRowPlace) != nullptr))
     return op.emitOpError("must be the product of a K loop that "
                           "--nm-sparse-tile made");
-  if (op.getPanelOffset() && getSchedule(op).isPanelAligned(op.getEncoding()))
+  if (op.getPlace(kPanelOffsetPlace) &&
+      getSchedule(op).isPanelAligned(op.getEncoding()))
     return op.emitOpError(
                "starts inside a panel, but its schedule has tiles of ")
            << getSchedule(op).getTileOutputs()

@@ -48,7 +48,8 @@ void nm_sparse::tileRaggedRows(RewriterBase &rewriter, MatmulOp op) {
   if (op.hasBatchedWeight())
     batch.push_back(zero);
   auto word = [&](PanelWord which) {
-    return readWord(rewriter, loc, op.getPanels(), batch, zero, which);
+    return readWord(rewriter, loc, op.getComponent(kPanelsComponent), batch,
+                    zero, which);
   };
   Value first = word(kPanelFirst), count = word(kPanelRows);
   auto loop =
@@ -66,11 +67,11 @@ void nm_sparse::tileRaggedRows(RewriterBase &rewriter, MatmulOp op) {
   Value values = sliceRows(rewriter, loc, op.getValues(), at(s0 + s1), rows);
   Value index = sliceRows(rewriter, loc, op.getIndex(),
                           at((s0 + s1).floorDiv(blockRows)), rows / blockRows);
-  auto product =
-      MatmulOp::create(rewriter, loc, op.getType(), op.getX(), values, index,
-                       loop.getRegionIterArgs()[0], /*panel_offset=*/Value(),
-                       row, op.getEncodingAttr(), op.getIndexingMapsAttr(),
-                       getSchedule(op), op.getStorageAttr());
+  WeightSlice step{{values, index}, {{kFirstRowPlace, row}}};
+  auto product = MatmulOp::create(
+      rewriter, loc, op.getType(), op.getX(), step, loop.getRegionIterArgs()[0],
+      op.getEncodingAttr(), op.getIndexingMapsAttr(), getSchedule(op),
+      op.getStorageAttr());
   YieldOp::create(rewriter, loc, product.getResult());
   rewriter.replaceOp(op, loop.getResults());
 }
@@ -101,8 +102,8 @@ void nm_sparse::orderRaggedPanels(RewriterBase &rewriter, scf::ForallOp forall,
   SmallVector<Value> batch;
   if (whole.hasBatchedWeight())
     batch.push_back(findInductionVar(forall, gpu::MappingId::DimZ));
-  Value panel =
-      readWord(rewriter, loc, whole.getPanels(), batch, place, kPanelNumber);
+  Value panel = readWord(rewriter, loc, whole.getComponent(kPanelsComponent),
+                         batch, place, kPanelNumber);
   auto ordered = affine::AffineApplyOp::create(rewriter, loc, s0 * bn + s1 % bn,
                                                ValueRange{panel, output});
   rewriter.replaceUsesWithIf(output, ordered, [&](OpOperand &use) {
@@ -111,8 +112,9 @@ void nm_sparse::orderRaggedPanels(RewriterBase &rewriter, scf::ForallOp forall,
   });
   // The place of that panel is where its number was found.
   forall.walk([&](MatmulOp tile) {
-    auto own = tile.getPanels().getDefiningOp<tensor::ExtractSliceOp>();
-    if (!own || own.getSource() != whole.getPanels())
+    auto own = tile.getComponent(kPanelsComponent)
+                   .getDefiningOp<tensor::ExtractSliceOp>();
+    if (!own || own.getSource() != whole.getComponent(kPanelsComponent))
       return;
     SmallVector<OpFoldResult> offsets = own.getMixedOffsets();
     offsets[offsets.size() - 2] = place;

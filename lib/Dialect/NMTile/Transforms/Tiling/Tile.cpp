@@ -132,12 +132,12 @@ static LogicalResult tileWindows(RewriterBase &rewriter, MatmulOp op) {
     return op.emitOpError("cannot be tiled over its windows");
   auto inner = cast<MatmulOp>(tiled->tiledOps.front());
   Operation *initSlice = inner.getInit().getDefiningOp();
+  WeightSlice step = inner.getWeight();
+  step.places = op.getWeight().places;
   auto product = MatmulOp::create(
-      rewriter, op.getLoc(), op.getType(), inner.getX(), inner.getValues(),
-      inner.getIndex(), loop.getRegionIterArgs()[0], op.getPanelOffset(),
-      /*first_row=*/Value(), inner.getInnerIndex(), /*panels=*/Value(),
-      op.getEncodingAttr(), op.getIndexingMapsAttr(), getSchedule(op),
-      op.getStorageAttr());
+      rewriter, op.getLoc(), op.getType(), inner.getX(), step,
+      loop.getRegionIterArgs()[0], op.getEncodingAttr(),
+      op.getIndexingMapsAttr(), getSchedule(op), op.getStorageAttr());
   rewriter.eraseOp(inner);
   rewriter.eraseOp(initSlice);
   YieldOp::create(rewriter, op.getLoc(), product.getResult());
@@ -146,7 +146,7 @@ static LogicalResult tileWindows(RewriterBase &rewriter, MatmulOp op) {
 }
 
 /// `y = matmul(x, v, i, init)` -> `y = k_loop r iter_args(acc = init) {
-///   yield matmul(x, v[r], i, acc) first_row(r) }`
+///   yield matmul(x, v[r], i, acc) at(first_row = r) }`
 /// for steps that need not begin with windows.
 static void tileRows(RewriterBase &rewriter, MatmulOp op) {
   OpBuilder::InsertionGuard guard(rewriter);
@@ -164,9 +164,11 @@ static void tileRows(RewriterBase &rewriter, MatmulOp op) {
   offsets[sizes.size() - 2] = row;
   Value values = tensor::ExtractSliceOp::create(rewriter, loc, op.getValues(),
                                                 offsets, sizes, strides);
+  WeightSlice step = op.getWeight();
+  step.components.front() = values;
+  step.places.push_back({kFirstRowPlace, row});
   auto product = MatmulOp::create(
-      rewriter, loc, op.getType(), op.getX(), values, op.getIndex(),
-      loop.getRegionIterArgs()[0], op.getPanelOffset(), row,
+      rewriter, loc, op.getType(), op.getX(), step, loop.getRegionIterArgs()[0],
       op.getEncodingAttr(), op.getIndexingMapsAttr(), getSchedule(op),
       op.getStorageAttr());
   YieldOp::create(rewriter, loc, product.getResult());
@@ -174,7 +176,7 @@ static void tileRows(RewriterBase &rewriter, MatmulOp op) {
 }
 
 /// `y = matmul(x, v, b, init)` -> `y = k_loop r iter_args(acc = init) {
-///   yield matmul(x, v, b, acc) first_row(r) }`
+///   yield matmul(x, v, b, acc) at(first_row = r) }`
 /// for a weight of free elements, which says itself where those of a step are.
 static void tileValues(RewriterBase &rewriter, MatmulOp op) {
   OpBuilder::InsertionGuard guard(rewriter);
@@ -182,11 +184,12 @@ static void tileValues(RewriterBase &rewriter, MatmulOp op) {
   KLoopOp loop = createStepLoop(rewriter, op, op.getNumWindows(),
                                 getSchedule(op).getTileRows())
                      .loop;
+  WeightSlice step = op.getWeight();
+  step.places = {{kFirstRowPlace, loop.getInductionVar()}};
   auto product = MatmulOp::create(
-      rewriter, op.getLoc(), op.getType(), op.getX(), op.getValues(),
-      op.getIndex(), loop.getRegionIterArgs()[0], /*panel_offset=*/Value(),
-      loop.getInductionVar(), op.getEncodingAttr(), op.getIndexingMapsAttr(),
-      getSchedule(op), op.getStorageAttr());
+      rewriter, op.getLoc(), op.getType(), op.getX(), step,
+      loop.getRegionIterArgs()[0], op.getEncodingAttr(),
+      op.getIndexingMapsAttr(), getSchedule(op), op.getStorageAttr());
   YieldOp::create(rewriter, op.getLoc(), product.getResult());
   rewriter.replaceOp(op, loop.getResults());
 }
@@ -215,6 +218,11 @@ FailureOr<scf::ForallOp> nm_sparse::tileMatmul(RewriterBase &rewriter,
                                                MatmulOp op) {
   if (failed(checkSchedule(op)))
     return failure();
+  if (getSchedule(op).getOperandTiles().isInCode() &&
+      !op.getForm().getConstant())
+    return op.emitOpError("has a schedule with product = ")
+           << getSchedule(op).getProduct().getProductName()
+           << ", whose weight is code; run --nm-sparse-weights-to-code before";
   Fusion fusion = collectEpilogue(rewriter, op);
   detachReadDestination(rewriter, op, fusion);
   scf::SCFTileAndFuseOptions options;

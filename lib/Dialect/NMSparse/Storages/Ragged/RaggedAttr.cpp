@@ -4,9 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "RaggedFields.h"
+#include "Dialect/NMSparse/Storages/StorageAttrs.h"
 
-#include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
+#include "mlir/IR/DialectImplementation.h"
 #include "llvm/Support/MathExtras.h"
 
 #include <cmath>
@@ -18,36 +18,51 @@ using namespace mlir::nm_sparse;
 /// More rows fill panels up with more zeros than a K step ever has rows.
 static constexpr int64_t kMostRows = 256;
 
-ParseResult nm_sparse::parseRaggedFields(AsmParser &parser, int64_t &rows,
-                                         int64_t &density) {
-  rows = RaggedAttr::kDefaultRows;
-  density = RaggedAttr::kDefaultDensity;
+Attribute RaggedAttr::parse(AsmParser &parser, Type) {
+  EncodingAttr encoding;
+  int64_t rows = kDefaultRows, density = kDefaultDensity;
+  SMLoc begin = parser.getCurrentLocation();
+  if (parser.parseLess() || parser.parseAttribute(encoding))
+    return {};
   while (succeeded(parser.parseOptionalComma())) {
     StringRef key;
     SMLoc loc = parser.getCurrentLocation();
     int64_t value;
     if (parser.parseKeyword(&key))
-      return failure();
-    if (key != "rows" && key != "density")
-      return parser.emitError(loc)
-             << "unknown key '" << key << "', expected 'rows' or 'density'";
+      return {};
+    if (key != "rows" && key != "density") {
+      parser.emitError(loc)
+          << "unknown key '" << key << "', expected 'rows' or 'density'";
+      return {};
+    }
     if (parser.parseEqual() || parser.parseInteger(value))
-      return failure();
+      return {};
     (key == "rows" ? rows : density) = value;
   }
-  return success();
+  if (parser.parseGreater())
+    return {};
+  return parser.getChecked<RaggedAttr>(begin, parser.getContext(), encoding,
+                                       rows, density);
 }
 
-void nm_sparse::printRaggedFields(AsmPrinter &printer, int64_t rows,
-                                  int64_t density) {
-  if (rows != RaggedAttr::kDefaultRows)
-    printer << ", rows = " << rows;
-  if (density != RaggedAttr::kDefaultDensity)
-    printer << ", density = " << density;
+void RaggedAttr::print(AsmPrinter &printer) const {
+  printer << '<' << getEncoding();
+  if (getRows() != kDefaultRows)
+    printer << ", rows = " << getRows();
+  if (getDensity() != kDefaultDensity)
+    printer << ", density = " << getDensity();
+  printer << '>';
 }
 
 /// Rows of a part of a block at most: the shortest K steps that kernels have.
 static constexpr int64_t kMostPartRows = 16;
+
+/// Free elements one by one are bitmaps.
+bool RaggedAttr::isDefaultFor(EncodingAttr encoding) {
+  bool areElements = encoding.getBlockK() == 1 && encoding.getBlockN() == 1 &&
+                     encoding.getOrder() == OutputOrder::Identity;
+  return encoding.isFree() && !areElements;
+}
 
 int64_t RaggedAttr::getBlockRows() const {
   return std::gcd(getEncoding().getBlockK(),

@@ -4,7 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
+#include "Dialect/NMSparse/Storages/StorageAttrs.h"
+
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -33,12 +34,8 @@ static bool hasFreeElements(EncodingAttr encoding) {
          encoding.getOrder() == OutputOrder::Identity;
 }
 
-WeightStorageInterface EncodingAttr::getDefaultStorage() const {
-  if (hasFreeElements(*this))
-    return BitmapAttr::get(getContext(), *this);
-  if (isFree())
-    return RaggedAttr::get(getContext(), *this);
-  return *this;
+bool BitmapAttr::isDefaultFor(EncodingAttr encoding) {
+  return hasFreeElements(encoding);
 }
 
 LogicalResult BitmapAttr::verify(function_ref<InFlightDiagnostic()> emitError,
