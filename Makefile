@@ -1,7 +1,7 @@
 # Thin: each target is one script or one line. `make help` lists them.
 
 .DEFAULT_GOAL := build
-.PHONY: help build check quick demo lint format static docs clean
+.PHONY: help build check quick demo lint format parts static docs clean
 
 help:   ## this list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
@@ -17,6 +17,8 @@ lint:   ## formatting, clang-tidy on changed files, Python
 	@scripts/lint.sh
 format: ## as lint, fixing what can be fixed
 	@scripts/lint.sh --fix
+parts:  ## build with a few products, transfers and storages only, and run their tests
+	@NM_PARTS_DIR=build scripts/check_products.sh
 static: ## nm-opt and the other tools without libMLIR.so, in build-static
 	@scripts/build.sh static
 docs:   ## fill the generated parts of README.md and docs/

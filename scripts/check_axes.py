@@ -5,55 +5,40 @@
 usage: check_axes.py [FOLDER]
 
 A product or a transfer is an attribute that a folder of lib/Products or lib/Transfers
-defines: no other file of lib and include names its class. A storage is one that
-implements WeightStorageInterface: beside its own folder, the C API and the files of
-STORAGE_CHOICES, which choose or make one form, none names its class. Looks at FOLDER
-(default: this repository). Status 1 when something is found.
+defines, a storage one of a folder of lib/Dialect/NMSparse/Storages: no other file of
+lib and include names its class, but for the C API, which makes storages. Looks at
+FOLDER (default: this repository). Status 1 when something is found.
 """
 
 import re
 import sys
 from pathlib import Path
 
-STORAGES = "include/nm_sparse/Dialect/NMSparse/IR/NMSparseAttrs.td"
 ENDINGS = (".cpp", ".h", ".td")
-# Folders that know all storages: their own, and the front door.
-STORAGE_FOLDERS = (
-    "include/nm_sparse/Dialect/NMSparse/IR",
-    "lib/Dialect/NMSparse/IR",
-    "include/nm_sparse-c",
-    "lib/CAPI",
+# The folders of each axis, and the class of its attributes.
+AXES = (
+    ("lib/Products", "NMTile_Attr"),
+    ("lib/Transfers", "NMTile_Attr"),
+    ("lib/Dialect/NMSparse/Storages", "NMSparse_Attr"),
 )
-STORAGE_CHOICES = (
-    "lib/Dialect/NMSparse/Utils/Packing.cpp",
-    "lib/Dialect/NMTile/Transforms/Storage/SelectStorage.cpp",
-    "lib/Dialect/NMTile/Transforms/Storage/SpecializeConstants.cpp",
-    "lib/Execution/Inputs/PackedInputs.cpp",
-)
+# A front door for hosts in C, which make attributes.
+FRONT_DOOR = ("lib/CAPI/",)
 
 
-def classes_of(text, base, interface=""):
-    """The classes of the attributes that `text` defines by `base`, such as CopyAttr;
-    with `interface`, of those that implement it."""
-    for match in re.finditer(rf'{base}<"(\w+)"[^{{]*', text):
-        if interface in match[0]:
-            yield match[1] + "Attr"
+def classes_of(text, base):
+    """The classes of the attributes that `text` defines by `base`, such as CopyAttr."""
+    for match in re.finditer(rf'{base}<"(\w+)"', text):
+        yield match[1] + "Attr"
 
 
 def find_owners(root):
     """Each class with what may name it: prefixes of paths."""
     owners = {}
-    for axis in ("Products", "Transfers"):
-        for path in sorted((root / "lib" / axis).glob("*/*.td")):
-            folder = path.parent.relative_to(root).as_posix()
-            for name in classes_of(path.read_text(encoding="utf-8"), "NMTile_Attr"):
-                owners[name] = (folder + "/",)
-    text = (root / STORAGES).read_text(encoding="utf-8")
-    for name in classes_of(text, "NMSparse_Attr", "WeightStorageInterface"):
-        # The pattern itself is the canonical form.
-        if name != "EncodingAttr":
-            folders = tuple(folder + "/" for folder in STORAGE_FOLDERS)
-            owners[name] = folders + STORAGE_CHOICES
+    for axis, base in AXES:
+        for path in sorted((root / axis).glob("*/*.td")):
+            folder = path.parent.relative_to(root).as_posix() + "/"
+            for name in classes_of(path.read_text(encoding="utf-8"), base):
+                owners[name] = (folder, *FRONT_DOOR)
     return owners
 
 
