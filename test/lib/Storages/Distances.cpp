@@ -44,7 +44,7 @@ void nm_test::registerTestStorages(DialectRegistry &registry) {
 }
 
 //===----------------------------------------------------------------------===//
-// What it is
+// Form and components
 //===----------------------------------------------------------------------===//
 
 static constexpr StringLiteral kDistances = "distances";

@@ -88,9 +88,9 @@ readMatmulVersion0(DialectBytecodeReader &reader) {
   return attributes.getDictionary(reader.getContext());
 }
 
-/// What a file of version 0 or 1 says of a matmul, as it is said today. It had
-/// its operands in the order x, values, index, init, panel_offset, first_row,
-/// inner_index, panels, of which all behind init could be absent.
+/// Returns the attributes of a matmul of version 0 or 1 as they are today. It
+/// had its operands in the order x, values, index, init, panel_offset,
+/// first_row, inner_index, panels, of which all behind init could be absent.
 /// NMSparseBytecodeInterface puts them into today's order.
 static FailureOr<DictionaryAttr>
 upgradeMatmulVersion1(DictionaryAttr old, uint64_t version,

@@ -127,7 +127,7 @@ tensor::ExtractSliceOp nm_sparse::sliceX(OpBuilder &b, MatmulOp op,
       tensor::getMixedSize(b, loc, op.getX(), op.getXReductionDim());
   OpFoldResult kSize = multiply(sizes[w]);
   int64_t k = op.getContractionSize();
-  // What a row of the component that counts windows has of x.
+  // A row of the component that counts windows has so many rows of x.
   std::optional<WindowCount> count =
       op.getForm().getWindowCount(getElementTypeOrSelf(op.getX()));
   int64_t unit = windowRows * (count ? count->factor : 1);

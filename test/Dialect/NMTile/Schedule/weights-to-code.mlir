@@ -8,7 +8,7 @@
 #read = #nm_tile.schedule<tile = [1, 32, 256], product = dot<warps = 1>, transfers = {x = direct, values = direct, index = direct}, pipeline = sequential>
 
 // A weight that keeps nothing: four rows, and the outputs of a whole stored tile.
-// What reads its weight keeps its components.
+// A product that reads its weight keeps its components.
 // CHECK-LABEL: func.func @layers
 // CHECK: nm_sparse.matmul #sparse storage = #nm_sparse.code<#sparse, dense<0.000000e+00> : tensor<4x32xf32>> {{.*}} ins(%{{.*}} : tensor<4x?xf32>) outs(
 // CHECK: nm_sparse.matmul #sparse storage = #nm_sparse.bitmap<#sparse> {{.*}} ins(%{{.*}}, %{{.*}}, %{{.*}} :

@@ -186,7 +186,7 @@ void printPlaces(OpAsmPrinter &printer, Operation *op, ValueRange places,
 Value loadPosition(OpBuilder &builder, Location loc, ValueRange tiles,
                    Value block, Value panel);
 
-/// What one step of a kernel multiplies of a weight.
+/// The part of a weight that one step of a kernel multiplies.
 struct WeightTile {
   int64_t rows;       ///< Kept rows, of the innermost level.
   int64_t paddedRows; ///< With those that the product multiplies beside them.

@@ -26,7 +26,7 @@ def NMSparse_CodeAttr : NMSparse_Attr<"Code", "code",
   }];
   let parameters = (ins "::mlir::nm_sparse::EncodingAttr":$encoding,
                         "::mlir::DenseElementsAttr":$weight);
-  // Of no weight yet.
+  // Holds no weight yet.
   let builders = [AttrBuilder<(ins "::mlir::nm_sparse::EncodingAttr":$encoding), [{
     auto none = ::mlir::RankedTensorType::get(
         {0, 0}, ::mlir::Float32Type::get($_ctxt));
