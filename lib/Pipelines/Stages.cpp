@@ -183,6 +183,7 @@ void nm_sparse::buildThreadsPipeline(OpPassManager &pm,
   approximate.packed = options.packedMath;
   pm.addNestedPass<func::FuncOp>(
       createNMSparseApproximateMathPass(approximate));
+  pm.addNestedPass<func::FuncOp>(createNMSparseLayOutAccumulatorsPass());
   pm.addNestedPass<func::FuncOp>(createConvertTileToThreadsPass());
   pm.addNestedPass<func::FuncOp>(createNMSparseLoadAheadPass());
   pm.addNestedPass<func::FuncOp>(createNMSparsePrepareAheadPass());

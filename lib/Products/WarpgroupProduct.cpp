@@ -70,3 +70,11 @@ void nm_sparse::emitAsyncProxyFence(OpBuilder &b, Location loc) {
       b, loc, NVVM::ProxyKindAttr::get(context, NVVM::ProxyKind::async_shared),
       NVVM::SharedSpaceAttr::get(context, NVVM::SharedSpace::shared_cta));
 }
+
+ThreadUse nm_sparse::getWarpgroupUse() {
+  ThreadUse use;
+  use.transposesFragments = true;
+  // LLVM knows prefetches of the chips that have wgmma, and no older ones.
+  use.mayPrefetch = true;
+  return use;
+}

@@ -11,6 +11,7 @@
 #define NM_SPARSE_LIB_PRODUCTS_WARPGROUPPRODUCT_H
 
 #include "mlir/IR/Builders.h"
+#include "nm_sparse/Conversion/TileToThreads/ThreadLayout.h"
 
 namespace mlir::nm_sparse {
 
@@ -22,6 +23,9 @@ SmallVector<Value> emitWarpgroupProduct(OpBuilder &b, Location loc,
                                         StringRef instruction, ValueRange acc,
                                         ArrayRef<SmallVector<Value>> operands,
                                         StringRef flags);
+
+/// What all products of warpgroups ask of the code around them.
+ThreadUse getWarpgroupUse();
 
 /// Products of warpgroups read shared memory through the async proxy: makes
 /// seen there what threads have copied.

@@ -36,10 +36,8 @@ static Value viewAsBlocks(OpBuilder &b, Location loc, Value tile,
       attributes(strides));
 }
 
-TileStorage::TileStorage(OpBuilder &b, Location loc, ScheduleAttr schedule,
-                         Value tile)
-    : layout(getTileLayout(schedule, cast<MemRefType>(tile.getType()))),
-      buffer(tile) {
+TileStorage::TileStorage(OpBuilder &b, Location loc, Value tile)
+    : layout(getTileLayout(cast<MemRefType>(tile.getType()))), buffer(tile) {
   auto type = cast<MemRefType>(tile.getType());
   if (layout == TileLayout::SwizzledBlocks)
     buffer = viewAsBlocks(b, loc, tile, getLineElements(type.getElementType()));

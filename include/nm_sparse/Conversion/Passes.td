@@ -146,11 +146,32 @@ def ConvertNMSparseToLinalgPass : Pass<"convert-nm-sparse-to-linalg"> {
     "::mlir::tensor::TensorDialect"];
 }
 
+def NMSparseLayOutAccumulatorsPass : Pass<"nm-sparse-lay-out-accumulators"> {
+  let summary = "say which elements of a sum each thread holds";
+  let description = [{
+    Asks the product of each `nm_tile.matmul` without a `layout` for it. A layout
+    that is there stays.
+
+    Before:
+    ```mlir
+    %r = nm_tile.matmul #w schedule = #s condensed ins(%x, %v : ...)
+        acc(%a : vector<64x128xf32>) -> vector<64x128xf32>
+    ```
+    After:
+    ```mlir
+    #accumulator = #nm_tile.accumulator<unit = [outputs 4 by 2, tokens 8 by 1], ...>
+    %r = nm_tile.matmul #w schedule = #s condensed ins(%x, %v : ...)
+        acc(%a : vector<64x128xf32> in #accumulator) -> vector<64x128xf32>
+    ```
+  }];
+}
+
 def ConvertTileToThreadsPass : Pass<"convert-nm-tile-to-threads"> {
   let summary = "lower the tile operations of each launch to one thread's code";
   let description = [{
     In each `gpu.launch` that holds a `nm_tile.matmul`, turns the CTA's tiles
-    into the scalars that one thread owns under the op's schedule. A tile is an
+    into the scalars that one thread owns under the op's `layout`. A launch may
+    have sums in several layouts, if as many threads hold each. A tile is an
     accumulator, what the launch writes to memory outside of it, and what is
     computed element by element from the one or for the other; a vector that is
     none of these is a thread's own, whatever its shape, and stays as it is.

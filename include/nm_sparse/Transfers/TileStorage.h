@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The layouts that getTileLayout names, as index arithmetic on a buffer.
+// The layouts of tiles (SharedAttr), as index arithmetic on a buffer.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,9 +18,9 @@ namespace mlir::nm_sparse {
 
 class TileStorage {
 public:
-  /// Describes `tile`, a buffer in shared memory of a launch with `schedule`.
-  /// It may emit a view of the buffer at the builder's insertion point.
-  TileStorage(OpBuilder &b, Location loc, ScheduleAttr schedule, Value tile);
+  /// Describes `tile`, a buffer in shared memory whose type has a layout. It
+  /// may emit a view of the buffer at the builder's insertion point.
+  TileStorage(OpBuilder &b, Location loc, Value tile);
 
   /// The buffer that getIndices is about.
   Value getBuffer() const { return buffer; }

@@ -190,7 +190,7 @@ void nm_sparse::prepareEpilogueReads(gpu::LaunchOp launch,
       if (!moveOperandsBefore(read, loop))
         continue;
       if (!access.isBroadcast(0) && !access.isBroadcast(1)) {
-        if (layout.mayPrefetch && !access.isPermuted() &&
+        if (layout.use.mayPrefetch && !access.isPermuted() &&
             (access.isContiguous(0) || access.isContiguous(1)))
           prefetch(loop, layout, read);
         continue;

@@ -34,9 +34,10 @@ StoreForm nm_sparse::getStoreForm(TileAccess &access) {
       (!access.isContiguous(0) && !access.isContiguous(1)))
     return StoreForm::Runs;
   if (access.isContiguous(0) != layout.outputsAreRows)
-    return layout.transposesFragments ? StoreForm::Transposed : StoreForm::Runs;
+    return layout.use.transposesFragments ? StoreForm::Transposed
+                                          : StoreForm::Runs;
   int64_t along =
-      layout.outputsAreRows ? layout.warpTokens : layout.warpOutputs;
+      layout.outputsAreRows ? layout.unitTokens : layout.unitOutputs;
   return along % (8 * 4) == 0 ? StoreForm::Fragments : StoreForm::Runs;
 }
 

@@ -39,22 +39,29 @@ static void add(llvm::SetVector<Value> &to, gpu::LaunchOp launch,
     to.insert(buffer);
 }
 
-KernelHints::KernelHints(gpu::LaunchOp launch, const ThreadLayout &layout,
-                         TileMatmulOp product)
-    : launch(launch), loc(product.getLoc()) {
+static std::optional<int64_t> addCounts(std::optional<int64_t> a,
+                                        std::optional<int64_t> b) {
+  return a && b ? *a + *b : a ? a : b;
+}
+
+void KernelHints::addSum(TileMatmulOp product, const ThreadLayout &layout) {
+  ScheduleAttr schedule = product.getSchedule();
   // A single K step keeps nothing from one to the next. What a product reads
   // from global memory itself takes more registers than its accumulators.
   auto loop = dyn_cast<scf::ForOp>(product->getParentOp());
   std::optional<APInt> steps = loop ? loop.getStaticTripCount() : APInt(64, 1);
-  if (!product.getSchedule().isDirect() && (!steps || !steps->isOne()))
-    accumulators = layout.getNumElements();
-  registers = layout.registers;
+  if (!schedule.isDirect() && (!steps || !steps->isOne()))
+    accumulators = addCounts(accumulators, layout.getNumElements());
+  registers = addCounts(registers, layout.use.registers);
   // Products that read global memory themselves are those of few tokens. CTAs
   // of what is persistent count on being on an SM all at once.
-  sharesLaunch = product.getSchedule().isDirect() &&
-                 !product.getSchedule().getOperandTiles().isInCode() &&
-                 !product.getSchedule().isPersistent() &&
-                 !product.getSchedule().isStreamK();
+  sharesLaunch &= schedule.isDirect() &&
+                  !schedule.getOperandTiles().isInCode() &&
+                  !schedule.isPersistent() && !schedule.isStreamK();
+}
+
+KernelHints::KernelHints(gpu::LaunchOp launch)
+    : launch(launch), loc(launch.getLoc()) {
   // Tiles that hold positions, and those whose rows are tokens.
   llvm::DenseSet<Value> indexTiles, tokenTiles;
   launch.walk([&](Operation *op) {

@@ -21,10 +21,14 @@ struct SumWarpsLowering : TilePattern<SumWarpsOp> {
 
   LogicalResult matchAndRewrite(SumWarpsOp op, OneToNOpAdaptor adaptor,
                                 ConversionPatternRewriter &b) const override {
-    if (!layout.isOwner)
+    if (!layout.dividesContraction)
       return op.emitOpError("is for products whose warps have shares of every "
                             "element, got ")
              << layout.schedule;
+    if (!layout.isOwner) {
+      b.replaceOpWithMultiple(op, {adaptor.getShares()});
+      return success();
+    }
     Location loc = op.getLoc();
     IndexMath math{b, loc};
     Type element = op.getType().getElementType();
@@ -101,7 +105,9 @@ private:
   }
 
   /// Threads that have a share together.
-  int64_t getOwners() const { return layout.numThreads / layout.shares; }
+  int64_t getOwners() const {
+    return layout.numThreads / layout.accumulator.getShares();
+  }
 
   /// Emits a barrier of the threads that multiply.
   void emitBarrier(OpBuilder &b, Location loc) const {

@@ -23,6 +23,7 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/SCF/Transforms/Patterns.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/AttrTypeSubElements.h"
 
 namespace mlir::nm_sparse {
 #define GEN_PASS_DEF_CONVERTTILETOTHREADSPASS
@@ -54,27 +55,56 @@ struct MatmulLowering : TilePattern<TileMatmulOp> {
   }
 };
 
-/// Converts the body of one launch, whose only layout is that of its product.
-LogicalResult convertLaunch(gpu::LaunchOp launch) {
-  SmallVector<TileMatmulOp> products;
-  launch.walk([&](TileMatmulOp op) { products.push_back(op); });
-  if (products.empty())
-    return success();
-  TileMatmulOp first = products.front();
-  for (TileMatmulOp op : products)
-    if (op.getSchedule() != first.getSchedule() ||
-        op.getTokensContiguous() != first.getTokensContiguous())
-      return op.emitOpError("must have the schedule of the other products of "
-                            "its launch: they share one thread layout");
+/// The operations on tiles that belong to sums in other layouts than those of
+/// `tiles`.
+class OtherSums {
+public:
+  OtherSums(gpu::LaunchOp launch, const TileValues &tiles) : tiles(tiles) {
+    launch.walk([&](TileMatmulOp op) {
+      addBuffers(op, tiles.contains(op.getResult()) ? own : others);
+    });
+  }
 
-  FailureOr<TileValues> tiles = TileValues::collect(launch);
+  bool contains(Operation *op) const {
+    if (auto copy = dyn_cast<AsyncCopyOp>(op))
+      return isOthers(copy.getDst());
+    if (auto copy = dyn_cast<AsyncGatherOp>(op))
+      return isOthers(copy.getDst());
+    if (auto copy = dyn_cast<BulkCopyOp>(op))
+      return isOthers(copy.getDst());
+    return isa<TileMatmulOp, SumWarpsOp, LoadPartOp, StorePartOp>(op) &&
+           !tiles.areOf(op);
+  }
+
+private:
+  bool isOthers(Value tile) const {
+    Value buffer = getBufferOf(tile);
+    return others.contains(buffer) && !own.contains(buffer);
+  }
+  /// The tiles of `op`, and of the positions by which they are gathered.
+  static void addBuffers(TileMatmulOp op, llvm::DenseSet<Value> &buffers) {
+    for (Value operand : op->getOperands())
+      if (isa<MemRefType>(operand.getType()))
+        buffers.insert(getBufferOf(operand));
+    op->getParentOfType<gpu::LaunchOp>().walk([&](AsyncGatherOp gather) {
+      if (buffers.contains(getBufferOf(gather.getDst())))
+        buffers.insert(getBufferOf(gather.getIndex()));
+    });
+  }
+
+  const TileValues &tiles;
+  llvm::DenseSet<Value> own, others;
+};
+
+/// Converts the sums of a launch that have the layout of that of `product`.
+LogicalResult convertSums(gpu::LaunchOp launch, TileMatmulOp product,
+                          KernelHints &hints) {
+  FailureOr<TileValues> tiles = TileValues::collect(launch, product);
   if (failed(tiles))
     return failure();
   MLIRContext *context = launch.getContext();
   OpBuilder builder = OpBuilder::atBlockBegin(&launch.getBody().front());
-  FailureOr<ThreadLayout> layout = ThreadLayout::create(builder, first);
-  if (failed(layout))
-    return failure();
+  ThreadLayout layout = ThreadLayout::create(builder, product);
 
   TypeConverter converter;
   converter.addConversion([](Type type) { return type; });
@@ -83,40 +113,42 @@ LogicalResult convertLaunch(gpu::LaunchOp launch) {
           SmallVectorImpl<Type> &types) -> std::optional<LogicalResult> {
         if (!tiles->contains(value))
           return std::nullopt;
-        types.append(layout->getNumElements(),
+        types.append(layout.getNumElements(),
                      getElementTypeOrSelf(value.getType()));
         return success();
       });
 
-  KernelHints hints(launch, *layout, first);
-  prepareEpilogueReads(launch, *tiles, *layout);
+  hints.addSum(product, layout);
+  prepareEpilogueReads(launch, *tiles, layout);
   TileEpilogue epilogue;
-  lookUpPlaces(launch, *tiles, *layout, epilogue);
-  splitEpilogues(launch, *tiles, *layout, epilogue);
+  lookUpPlaces(launch, *tiles, layout, epilogue);
+  splitEpilogues(launch, *tiles, layout, epilogue);
   RewritePatternSet patterns(context);
-  CopyThreads threads{layout->schedule, layout->numThreads, layout->threadId};
-  for (TransferAttrInterface transfer :
-       layout->schedule.getTransfers().getAll())
+  CopyThreads threads{layout.schedule, layout.numThreads, layout.threadId};
+  for (TransferAttrInterface transfer : layout.schedule.getTransfers().getAll())
     transfer.populatePatterns(converter, threads, patterns);
-  patterns.add<MatmulLowering>(converter, context, *layout);
+  patterns.add<MatmulLowering>(converter, context, layout);
   // A CTA that shares a tile writes its part of the sum before the result.
   // (Asked here, for the conversion erases the products.)
-  bool sharesTiles = first.getSchedule().sharesTiles();
+  bool sharesTiles = product.getSchedule().sharesTiles();
   epilogue.maxWrites = sharesTiles ? 2 : 1;
-  epilogue.isCrowded = layout->getNumElements() > kLiveElements;
-  populateTileElementwisePatterns(converter, *layout, epilogue, patterns);
-  populateTileReadPatterns(converter, *layout, epilogue, patterns);
-  populateTileWritePatterns(converter, *layout, epilogue, patterns);
-  populateTilePartPatterns(converter, *layout, epilogue, patterns);
-  populateSumWarpsPatterns(converter, *layout, patterns);
+  epilogue.isCrowded = layout.getNumElements() > kLiveElements;
+  populateTileElementwisePatterns(converter, layout, epilogue, patterns);
+  populateTileReadPatterns(converter, layout, epilogue, patterns);
+  populateTileWritePatterns(converter, layout, epilogue, patterns);
+  populateTilePartPatterns(converter, layout, epilogue, patterns);
+  populateSumWarpsPatterns(converter, layout, patterns);
 
   ConversionTarget target(*context);
+  OtherSums others(launch, *tiles);
   // Whatever holds no tile stays as it is.
-  target.markUnknownOpDynamicallyLegal([&](Operation *op) {
+  auto holdsNone = [&](Operation *op) {
     return converter.isLegal(op->getOperands()) &&
            converter.isLegal(op->getResults());
-  });
-  target.addIllegalDialect<NMSparseDialect, NMTileDialect>();
+  };
+  target.markUnknownOpDynamicallyLegal(holdsNone);
+  target.addDynamicallyLegalDialect<NMSparseDialect, NMTileDialect>(
+      [&](Operation *op) { return holdsNone(op) && others.contains(op); });
   // Operations that are left to a later conversion are a thread's.
   target.addLegalOp<PinnedLoadOp, ReadOnlyLoadOp, ProductWaitOp>();
   scf::populateSCFStructuralTypeConversionsAndLegality(converter, patterns,
@@ -124,9 +156,55 @@ LogicalResult convertLaunch(gpu::LaunchOp launch) {
   if (failed(applyPartialConversion(launch, target, std::move(patterns))))
     return failure();
   epilogue.sinkOperations();
-  epilogue.orderVersions(*layout, sharesTiles);
+  epilogue.orderVersions(layout, sharesTiles);
+  return success();
+}
+
+/// Checks that as many threads hold each sum.
+LogicalResult checkLayouts(MutableArrayRef<TileMatmulOp> products) {
+  for (TileMatmulOp op : products) {
+    if (!op.getLayout())
+      return op.emitOpError("has no layout of its accumulator: run "
+                            "--nm-sparse-lay-out-accumulators first");
+    int64_t threads = products.front().getLayout()->getNumThreads();
+    if (op.getLayout()->getNumThreads() != threads)
+      return op.emitOpError("must have as many threads as the other products "
+                            "of its launch, ")
+             << threads << ", got " << op.getLayout()->getNumThreads();
+  }
+  return success();
+}
+
+/// Converts the body of one launch, the sums of one layout at a time.
+LogicalResult convertLaunch(gpu::LaunchOp launch) {
+  auto getProducts = [&] {
+    SmallVector<TileMatmulOp> products;
+    launch.walk([&](TileMatmulOp op) { products.push_back(op); });
+    return products;
+  };
+  SmallVector<TileMatmulOp> products = getProducts();
+  if (products.empty())
+    return success();
+  if (failed(checkLayouts(products)))
+    return failure();
+  KernelHints hints(launch);
+  for (; !products.empty(); products = getProducts())
+    if (failed(convertSums(launch, products.front(), hints)))
+      return failure();
   hints.emit();
   return success();
+}
+
+/// The code of threads says itself where elements lie: tiles become plain
+/// workgroup memory.
+void forgetLayouts(Operation *root) {
+  AttrTypeReplacer replacer;
+  replacer.addReplacement([](SharedAttr space) {
+    return getTileSpace(space.getContext(), TileLayout::Rows);
+  });
+  replacer.recursivelyReplaceElementsIn(root, /*replaceAttrs=*/true,
+                                        /*replaceLocs=*/false,
+                                        /*replaceTypes=*/true);
 }
 
 /// Returns true if something reads or writes what lies at `view`, or a part of
@@ -156,6 +234,7 @@ struct ConvertTileToThreads
     });
     if (left.wasInterrupted())
       return signalPassFailure();
+    forgetLayouts(getOperation());
   }
 };
 

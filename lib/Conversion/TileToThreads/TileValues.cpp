@@ -21,8 +21,8 @@
 #include "mlir/Interfaces/VectorInterfaces.h"
 #include "nm_sparse/Dialect/NMTile/IR/NMTile.h"
 #include "nm_sparse/GPU/Support/Buffers.h"
+#include "llvm/ADT/EquivalenceClasses.h"
 #include "llvm/ADT/MapVector.h"
-#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 using namespace mlir::nm_sparse;
@@ -67,9 +67,14 @@ public:
 
   LogicalResult run();
 
+  /// `value` is of a product with the schedule and layout of `product`, or of
+  /// none, and has its shape.
+  bool isOf(Value value, TileMatmulOp product);
+
   llvm::DenseSet<Value> values;
-  /// Where tiles are constants, which other code may use too.
-  llvm::MapVector<arith::ConstantOp, llvm::SmallSetVector<OpOperand *, 4>>
+  /// Where tiles are constants, which other code may use too, and a tile that
+  /// each is combined with; null for what is written alone.
+  llvm::MapVector<arith::ConstantOp, llvm::MapVector<OpOperand *, Value>>
       constants;
 
 private:
@@ -80,44 +85,64 @@ private:
     if (values.insert(value).second)
       worklist.push_back(value);
   }
+  /// Adds `value`, which has the layout of the tile `peer`.
+  void add(Value value, Value peer) {
+    add(value);
+    related.unionSets(value.getAsOpaquePointer(), peer.getAsOpaquePointer());
+  }
+  bool isAccumulatorShape(ArrayRef<int64_t> shape) {
+    return llvm::any_of(accumulators, [&](VectorType accumulator) {
+      return accumulator.getShape() == shape;
+    });
+  }
   LogicalResult addSeeds();
-  LogicalResult addOperand(OpOperand &operand);
+  LogicalResult addOperand(OpOperand &operand, Value peer);
   LogicalResult followDefinition(Value value);
   LogicalResult followUse(OpOperand &use);
+  LogicalResult checkProducts();
   LogicalResult checkTransfers();
+  /// The products whose accumulators have the layout of `value`.
+  TileMatmulOp getProduct(Value value) {
+    auto leader = related.findLeader(value.getAsOpaquePointer());
+    return leader == related.member_end() ? TileMatmulOp()
+                                          : products.lookup(*leader);
+  }
 
   gpu::LaunchOp launch;
-  VectorType tile;             ///< The type of an accumulator.
-  SmallVector<Value> worklist; ///< Values that were not followed yet.
+  SmallVector<VectorType> accumulators; ///< Their types.
+  SmallVector<Value> worklist;          ///< Values that were not followed yet.
+  /// Tiles with one layout, and a product of each set that has one.
+  llvm::EquivalenceClasses<const void *> related;
+  llvm::DenseMap<const void *, TileMatmulOp> products;
 };
 
 } // namespace
 
 LogicalResult Collector::addSeeds() {
   launch.walk([&](TileMatmulOp op) {
-    tile = cast<VectorType>(op.getResult().getType());
+    accumulators.push_back(cast<VectorType>(op.getResult().getType()));
     add(op.getResult());
   });
   WalkResult result = launch.walk([&](Operation *op) -> WalkResult {
     if (auto load = dyn_cast<LoadPartOp>(op))
       add(load.getResult());
     if (auto store = dyn_cast<StorePartOp>(op))
-      return addOperand(store.getValueMutable());
+      return addOperand(store.getValueMutable(), /*peer=*/{});
     // A value that leaves the launch is a part of its result. (It may have
     // nothing to do with a product, which is dead then.)
     auto write = dyn_cast<vector::TransferWriteOp>(op);
-    if (write && write.getVectorType().getShape() == tile.getShape() &&
+    if (write && isAccumulatorShape(write.getVectorType().getShape()) &&
         !isInside(getBufferOf(write.getBase())))
-      return addOperand(write.getValueToStoreMutable());
+      return addOperand(write.getValueToStoreMutable(), /*peer=*/{});
     return success();
   });
   return failure(result.wasInterrupted());
 }
 
-LogicalResult Collector::addOperand(OpOperand &operand) {
+LogicalResult Collector::addOperand(OpOperand &operand, Value peer) {
   auto constant = operand.get().getDefiningOp<arith::ConstantOp>();
   if (constant && isa<SplatElementsAttr>(constant.getValue())) {
-    constants[constant].insert(&operand);
+    constants[constant].insert({&operand, peer});
     return success();
   }
   if (!isInside(operand.get()))
@@ -125,7 +150,10 @@ LogicalResult Collector::addOperand(OpOperand &operand) {
            << operand.get().getType()
            << ", from outside of the launch, where no thread has a part of it; "
               "legal are a splat constant and what the launch computes";
-  add(operand.get());
+  if (peer)
+    add(operand.get(), peer);
+  else
+    add(operand.get());
   return success();
 }
 
@@ -155,7 +183,7 @@ LogicalResult Collector::followDefinition(Value value) {
              << kLegal;
   }
   for (OpOperand *operand : operands)
-    if (failed(addOperand(*operand)))
+    if (failed(addOperand(*operand, value)))
       return failure();
   return success();
 }
@@ -163,7 +191,7 @@ LogicalResult Collector::followDefinition(Value value) {
 LogicalResult Collector::followUse(OpOperand &use) {
   Operation *op = use.getOwner();
   if (isElementwise(op) || isa<TileMatmulOp, SumWarpsOp>(op)) {
-    add(op->getResult(0));
+    add(op->getResult(0), use.get());
     return success();
   }
   if (isa<StorePartOp>(op) || isTileTransfer(op))
@@ -172,12 +200,34 @@ LogicalResult Collector::followUse(OpOperand &use) {
     RegionBranchSuccessorMapping targets;
     carrier.getSuccessorOperandInputMapping(targets);
     for (Value target : targets.lookup(&use))
-      add(target);
+      add(target, use.get());
     return success();
   }
   return op->emitOpError("takes a tile of its launch, ")
          << use.get().getType() << ", of which each thread has a part; "
          << kLegal;
+}
+
+LogicalResult Collector::checkProducts() {
+  WalkResult result = launch.walk([&](TileMatmulOp op) -> WalkResult {
+    const void *tile = op.getResult().getAsOpaquePointer();
+    const void *leader = related.getOrInsertLeaderValue(tile);
+    TileMatmulOp other = products.try_emplace(leader, op).first->second;
+    if (op.getSchedule() == other.getSchedule() &&
+        op.getLayout() == other.getLayout())
+      return success();
+    return op.emitOpError("must have the schedule and the layout of the other "
+                          "products of its sum: threads share it in one way");
+  });
+  return failure(result.wasInterrupted());
+}
+
+bool Collector::isOf(Value value, TileMatmulOp product) {
+  if (TileMatmulOp own = getProduct(value))
+    return own.getSchedule() == product.getSchedule() &&
+           own.getLayout() == product.getLayout();
+  return cast<VectorType>(value.getType()).getShape() ==
+         cast<VectorType>(product.getResult().getType()).getShape();
 }
 
 /// At this level a transfer is one of the CTA, but for those of buffers that
@@ -201,7 +251,9 @@ LogicalResult Collector::checkTransfers() {
            << (write ? "write" : "read")
            << " all of it; legal are accumulators of its nm_tile.matmul, "
               "results of the launch, which have their shape, "
-           << tile << ", and what is computed with them element by element";
+           << accumulators.front()
+           << ", and what is computed with them element by "
+           << "element";
   });
   return failure(result.wasInterrupted());
 }
@@ -217,20 +269,29 @@ LogicalResult Collector::run() {
       if (failed(followUse(use)))
         return failure();
   }
-  return checkTransfers();
+  return failure(failed(checkProducts()) || failed(checkTransfers()));
 }
 
-FailureOr<TileValues> TileValues::collect(gpu::LaunchOp launch) {
+FailureOr<TileValues> TileValues::collect(gpu::LaunchOp launch,
+                                          TileMatmulOp product) {
   Collector collector(launch);
   if (failed(collector.run()))
     return failure();
   TileValues tiles;
-  tiles.values = std::move(collector.values);
+  for (Value value : collector.values)
+    if (collector.isOf(value, product))
+      tiles.values.insert(value);
   // A constant that canonicalization moved to the top of the function has no
   // threads to share it, and one that other code uses stays whole there.
   OpBuilder b = OpBuilder::atBlockBegin(&launch.getBody().front());
-  for (auto &[constant, uses] : collector.constants) {
+  for (auto &[constant, peers] : collector.constants) {
     Value value = constant.getResult();
+    SmallVector<OpOperand *> uses;
+    for (auto [use, peer] : peers)
+      if (collector.isOf(peer ? peer : value, product))
+        uses.push_back(use);
+    if (uses.empty())
+      continue;
     if (!launch->isAncestor(constant) ||
         llvm::range_size(value.getUses()) != uses.size()) {
       value = b.clone(*constant)->getResult(0);

@@ -9,21 +9,25 @@
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/IR/IRMapping.h"
+#include "nm_sparse/Dialect/NMTile/IR/NMTile.h"
 #include "llvm/ADT/DenseSet.h"
 
 namespace mlir::nm_sparse {
 
 /// The vectors of a launch whose elements its threads share, as one
-/// ThreadLayout says: the accumulators of its products, what it writes to
-/// memory outside of it, and all that is computed element by element from the
-/// one or for the other. Another vector is a thread's own, whatever its shape.
+/// ThreadLayout says: the accumulators of products with one layout, what the
+/// launch writes to memory outside of it, and all that is computed element by
+/// element from the one or for the other. Another vector is a thread's own,
+/// whatever its shape.
 class TileValues {
 public:
-  /// Follows the definitions and uses of the tiles of `launch`, which has a
-  /// product. Constants that it shares with other code get a copy of their own.
-  /// Fails, before any change, with an error on an operation whose threads
-  /// could not keep to a layout.
-  static FailureOr<TileValues> collect(gpu::LaunchOp launch);
+  /// Follows the definitions and uses of all tiles of `launch`, and returns
+  /// those of `product`, of others with its schedule and layout, and of none.
+  /// Constants that they share with other code get a copy of their own. Fails,
+  /// before any change, with an error on an operation whose threads could not
+  /// keep to a layout.
+  static FailureOr<TileValues> collect(gpu::LaunchOp launch,
+                                       TileMatmulOp product);
 
   bool contains(Value value) const { return values.contains(value); }
   /// `op` takes or makes a tile.

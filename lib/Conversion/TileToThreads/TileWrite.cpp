@@ -27,7 +27,7 @@ using namespace mlir::nm_sparse;
 
 bool nm_sparse::mustUntie(const ThreadLayout &layout, Type element,
                           const TileEpilogue &epilogue) {
-  return layout.accumulatorsNeedCopies && element.isF32() &&
+  return layout.use.accumulatorsNeedCopies && element.isF32() &&
          epilogue.elementwise.empty();
 }
 

@@ -31,6 +31,9 @@
 using namespace mlir;
 using namespace mlir::nm_sparse;
 
+/// Lanes of a warp, an output each.
+static constexpr int64_t kLanes = 32;
+
 namespace {
 
 /// Emits the product of one K step.
@@ -221,23 +224,24 @@ void DotEmitter::emit() {
 namespace {
 struct DotLowering
     : public ProductLoweringInterface::ExternalModel<DotLowering, DotAttr> {
-  LogicalResult layOut(Attribute, OpBuilder &builder, TileMatmulOp op,
-                       ThreadLayout &layout) const {
-    IndexMath math{builder, op.getLoc()};
-    layout.warpTokens = layout.tileTokens;
-    layout.warpOutputs = layout.tileOutputs;
-    layout.warpToken = layout.warpOutput = math.constant(0);
-    layout.token = math.constant(0);
-    layout.output = layout.lane;
-    layout.isOwner = math.isLess(layout.threadId, math.constant(32));
-    layout.shares = layout.numThreads / 32;
-    layout.registers = op.getEncoding().isFree()
-                           ? FreeBlock::getRegisters(layout.tileTokens)
-                           : getDotRegisters(layout.tileTokens, layout.shares,
-                                             op.getSchedule().getTileRows());
-    for (int64_t token = 0; token < layout.tileTokens; ++token)
-      layout.addElement({token, 0});
-    return success();
+  FailureOr<AccumulatorAttr> layOut(Attribute, TileMatmulOp op) const {
+    ScheduleAttr schedule = op.getSchedule();
+    return makeAccumulator(
+        op.getContext(), {{TileDim::Outputs, kLanes, 1}},
+        {{TileDim::Shares, schedule.getNumThreads() / kLanes, 0}},
+        {{TileDim::Tokens, schedule.getTileTokens(), 1}});
+  }
+
+  ThreadUse getThreadUse(Attribute, TileMatmulOp op) const {
+    ScheduleAttr schedule = op.getSchedule();
+    int64_t tokens = schedule.getTileTokens();
+    ThreadUse use;
+    use.registers =
+        op.getEncoding().isFree()
+            ? FreeBlock::getRegisters(tokens)
+            : getDotRegisters(tokens, schedule.getNumThreads() / kLanes,
+                              schedule.getTileRows());
+    return use;
   }
 
   LogicalResult emit(Attribute, OpBuilder &b, TileMatmulOp op,

@@ -148,7 +148,8 @@ static void emitSections(OpBuilder &b, TileMatmulOp op,
     b.setInsertionPointToStart(&region.emplaceBlock());
     llvm::copy(before, sums.begin());
     loader.startSection();
-    SectionEmitter(b, loc, loader, sums).emit(section, layout.tokenRun);
+    SectionEmitter(b, loc, loader, sums)
+        .emit(section, layout.accumulator.getRun(TileDim::Tokens));
     scf::YieldOp::create(b, loc, ValueRange(sums));
   }
   llvm::copy(switchOp.getResults(), sums.begin());
@@ -191,28 +192,21 @@ namespace {
 struct ImmediateLowering
     : public ProductLoweringInterface::ExternalModel<ImmediateLowering,
                                                      ImmediateAttr> {
-  LogicalResult layOut(Attribute attribute, OpBuilder &builder, TileMatmulOp op,
-                       ThreadLayout &layout) const {
+  FailureOr<AccumulatorAttr> layOut(Attribute attribute,
+                                    TileMatmulOp op) const {
     // Before anything is converted.
     if (failed(findWeight(op)))
       return failure();
     auto product = cast<ImmediateAttr>(attribute);
-    IndexMath math{builder, op.getLoc()};
-    int64_t warps = product.getTokenWarps();
-    layout.warpTokens = layout.tileTokens / warps;
-    layout.warpOutputs = layout.tileOutputs / product.getShares();
-    layout.tokenRun = layout.warpTokens / kLanes;
-    layout.outputRun = layout.warpOutputs;
-    Value warp = math.div(layout.threadId, kLanes);
-    layout.warpToken = math.mul(math.rem(warp, warps), layout.warpTokens);
-    layout.warpOutput = math.mul(math.div(warp, warps), layout.warpOutputs);
-    layout.output = layout.warpOutput;
-    layout.token =
-        math.add(layout.warpToken, math.mul(layout.lane, layout.tokenRun));
-    for (int64_t output = 0; output < layout.warpOutputs; ++output)
-      for (int64_t token = 0; token < layout.tokenRun; ++token)
-        layout.addElement({token, output});
-    return success();
+    ScheduleAttr schedule = op.getSchedule();
+    int64_t warps = product.getTokenWarps(), shares = product.getShares();
+    int64_t tokens = schedule.getTileTokens() / warps;
+    int64_t outputs = schedule.getTileOutputs() / shares;
+    return makeAccumulator(
+        op.getContext(), {{TileDim::Tokens, kLanes, tokens / kLanes}},
+        {{TileDim::Tokens, warps, tokens}, {TileDim::Outputs, shares, outputs}},
+        {{TileDim::Tokens, tokens / kLanes, 1},
+         {TileDim::Outputs, outputs, 1}});
   }
 
   LogicalResult emit(Attribute attribute, OpBuilder &b, TileMatmulOp op,

@@ -52,7 +52,7 @@ PatchLoader::PatchLoader(OpBuilder &b, TileMatmulOp op,
   auto image = cast<MemRefType>(op.getLhs().getType());
   isFast = image.hasStaticShape() && image.getNumElements() <= INT32_MAX;
   Value last = math.sub(op.getSlice()[3], 1);
-  for (int64_t i = 0; i < layout.tokenRun; ++i) {
+  for (int64_t i = 0; i < layout.accumulator.getRun(TileDim::Tokens); ++i) {
     Value number = math.min(math.add(layout.token, i), last);
     Token token{source.findToken(b, loc, number, isFast), Value()};
     token.place = b.createOrFold<arith::IndexCastOp>(loc, b.getIndexType(),

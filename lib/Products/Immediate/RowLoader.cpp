@@ -63,7 +63,8 @@ bool MatrixLoader::hasAlignedTokens() const {
 
 MatrixLoader::MatrixLoader(OpBuilder &b, TileMatmulOp op,
                            const ThreadLayout &layout)
-    : RowLoader(b, op), x(op.getLhs()), tokens(layout.tokenRun),
+    : RowLoader(b, op), x(op.getLhs()),
+      tokens(layout.accumulator.getRun(TileDim::Tokens)),
       isAligned(tokens > 1 && hasAlignedTokens()) {
   Value extent = b.createOrFold<memref::DimOp>(loc, x, 1);
   bool isWhole = getConstantIntValue(extent) == layout.tileTokens;

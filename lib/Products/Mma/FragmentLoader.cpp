@@ -67,7 +67,7 @@ Value FragmentLoader::laneColumn(bool kFirst) {
 /// lane's; transposed where rows of the tile lie along the contraction.
 Value FragmentLoader::ldmatrix(Value tile, Value row, Value column,
                                bool transposed) {
-  TileStorage storage(b, loc, layout.schedule, tile);
+  TileStorage storage(b, loc, tile);
   return nvgpu::LdMatrixOp::create(
       b, loc, VectorType::get({4, 2}, element), storage.getBuffer(),
       storage.getIndices(b, loc, row, column), b.getBoolAttr(transposed),
@@ -113,7 +113,7 @@ SmallVector<Value> FragmentLoader::loadColumns(Value tile, Value row,
 SmallVector<Value> FragmentLoader::loadTokenMajorRows(Value tile, Value column,
                                                       int64_t count) {
   SmallVector<Value> fragments;
-  Value token = add(layout.warpToken, laneRow(/*kFirst=*/true));
+  Value token = add(layout.unitToken, laneRow(/*kFirst=*/true));
   column = add(column, laneColumn(/*kFirst=*/true));
   for (int64_t f = 0; f < count; ++f)
     fragments.push_back(ldmatrix(tile, add(token, f * 16), column,
@@ -128,7 +128,7 @@ FragmentLoader::loadTokenMajorColumns(Value tile, Value column, int64_t count) {
   for (int64_t c = 0; c < count; c += 2) {
     bool pair = c + 1 < count;
     Value row = pair ? laneRow(/*kFirst=*/false) : laneInMatrix();
-    Value matrices = ldmatrix(tile, add(add(layout.warpToken, row), c * 8),
+    Value matrices = ldmatrix(tile, add(add(layout.unitToken, row), c * 8),
                               column, /*transposed=*/false);
     fragments.push_back(half(matrices, 0));
     if (pair)
@@ -154,7 +154,7 @@ Value FragmentLoader::gatherTokenMajor(Value token, int64_t groups,
   Value result = arith::ConstantOp::create(b, loc, type, b.getZeroAttr(type));
   Value lanePart =
       b.createOrFold<arith::DivUIOp>(loc, layout.lane, constant(4));
-  TileStorage storage(b, loc, layout.schedule, op.getLhs());
+  TileStorage storage(b, loc, op.getLhs());
   for (int64_t kHalf = 0; kHalf < 2; ++kHalf)
     for (int64_t g = 0; g < groups; ++g)
       for (int64_t i = 0; i < 2; ++i) {

@@ -9,6 +9,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "../FragmentLayout.h"
 #include "../ProductAttrs.h"
 #include "FragmentLoader.h"
 #include "nm_sparse/Conversion/TileToThreads/ProductLowering.h"
@@ -52,11 +53,11 @@ public:
 
   /// Fragments of the warp along the 16-wide and the 8-wide side.
   int64_t getRowFragments() const {
-    return (layout.outputsAreRows ? layout.warpOutputs : layout.warpTokens) /
+    return (layout.outputsAreRows ? layout.unitOutputs : layout.unitTokens) /
            16;
   }
   int64_t getColumnFragments() const {
-    return (layout.outputsAreRows ? layout.warpTokens : layout.warpOutputs) / 8;
+    return (layout.outputsAreRows ? layout.unitTokens : layout.unitOutputs) / 8;
   }
 
   /// Fragments along outputs, `width` outputs each, known to share a panel.
@@ -64,9 +65,9 @@ public:
     int64_t bn = op.getEncoding().getBlockN();
     if (!op.getSchedule().isPanelAligned(op.getEncoding()))
       return 1;
-    if (bn >= layout.tileOutputs || bn % layout.warpOutputs == 0)
-      return layout.warpOutputs / width;
-    return layout.warpOutputs % bn == 0 ? std::max<int64_t>(1, bn / width) : 1;
+    if (bn >= layout.tileOutputs || bn % layout.unitOutputs == 0)
+      return layout.unitOutputs / width;
+    return layout.unitOutputs % bn == 0 ? std::max<int64_t>(1, bn / width) : 1;
   }
 
   /// Panels that share the 8 columns of a fragment. Each has a product of its
@@ -80,7 +81,7 @@ public:
   Unit loadTokenRows(int64_t step, int64_t group, int64_t size, int64_t part) {
     FragmentLoader loader(b, op, layout);
     Unit unit{{}, {}, 0, group};
-    Value output = loader.add(layout.warpOutput, group * 8);
+    Value output = loader.add(layout.unitOutput, group * 8);
     Value panel =
         emitPanel(b, op.getLoc(), op,
                   loader.add(output, part * op.getEncoding().getBlockN()));
@@ -93,12 +94,12 @@ public:
       SmallVector<Value> xRows = loader.getKeptColumns(step, panel);
       for (int64_t f = 0; f < count; ++f)
         unit.rows.push_back(loader.gatherTokenMajor(
-            loader.add(layout.warpToken, f * 16), 2, xRows));
+            loader.add(layout.unitToken, f * 16), 2, xRows));
     } else {
       Value row = emitXRow(
           b, op.getLoc(), op,
           loader.add(loader.laneRow(/*kFirst=*/false), step * 16), panel);
-      unit.rows = loader.loadRows(op.getLhs(), row, layout.warpToken, count);
+      unit.rows = loader.loadRows(op.getLhs(), row, layout.unitToken, count);
     }
     unit.columns = loader.loadColumns(
         op.getRhs(), loader.add(loader.laneRow(/*kFirst=*/true), step * 16),
@@ -113,7 +114,7 @@ public:
   Unit loadOutputRows(int64_t step, int64_t group, int64_t size) {
     FragmentLoader loader(b, op, layout);
     Unit unit{{}, {}, group, 0};
-    Value output = loader.add(layout.warpOutput, group * 16);
+    Value output = loader.add(layout.unitOutput, group * 16);
     Value panel = emitPanel(b, op.getLoc(), op, output);
     unit.rows = loader.loadRows(
         op.getRhs(), loader.add(loader.laneRow(/*kFirst=*/false), step * 16),
@@ -127,13 +128,13 @@ public:
       SmallVector<Value> xRows = loader.getKeptColumns(step, panel);
       for (int64_t c = 0; c < count; ++c)
         unit.columns.push_back(loader.gatherTokenMajor(
-            loader.add(layout.warpToken, c * 8), 1, xRows));
+            loader.add(layout.unitToken, c * 8), 1, xRows));
     } else {
       Value row = emitXRow(
           b, op.getLoc(), op,
           loader.add(loader.laneRow(/*kFirst=*/true), step * 16), panel);
       unit.columns =
-          loader.loadColumns(op.getLhs(), row, layout.warpToken, count);
+          loader.loadColumns(op.getLhs(), row, layout.unitToken, count);
     }
     return unit;
   }
@@ -154,7 +155,7 @@ public:
     // ptxas moves the loads of a unit above the products of the one before it
     // as far as registers allow; loading ahead here only costs registers.
     for (int64_t step = 0; step < steps; ++step)
-      for (int64_t g = 0; g < layout.warpOutputs / width; g += groupSize)
+      for (int64_t g = 0; g < layout.unitOutputs / width; g += groupSize)
         for (int64_t part = 0; part < getPanelsOfFragment(); ++part)
           multiply(layout.outputsAreRows
                        ? loadOutputRows(step, g, groupSize)
@@ -170,28 +171,26 @@ private:
 
 struct MmaLowering
     : public ProductLoweringInterface::ExternalModel<MmaLowering, MmaAttr> {
-  LogicalResult layOut(Attribute attribute, OpBuilder &builder, TileMatmulOp op,
-                       ThreadLayout &layout) const {
-    IndexMath math{builder, op.getLoc()};
-    layout.divideAmongWarps(math, cast<MmaAttr>(attribute).getWarps());
-    // mma.m16n8k16 leaves thread `lane` the elements (lane / 4 + {0, 8},
-    // 2 * (lane % 4) + {0, 1}) of each 16 x 8 fragment. A feature-major result
-    // wants neighbouring tokens in one thread, so outputs become the 16-wide
-    // side; that needs 16 outputs of one panel.
-    layout.outputsAreRows = op.getTokensContiguous() &&
-                            layout.warpOutputs % 16 == 0 &&
-                            op.getSchedule().isPanelAligned(op.getEncoding()) &&
-                            op.getEncoding().getBlockN() % 16 == 0;
-    if (!layout.outputsAreRows && layout.warpTokens % 16 != 0)
+  FailureOr<AccumulatorAttr> layOut(Attribute attribute,
+                                    TileMatmulOp op) const {
+    ScheduleAttr schedule = op.getSchedule();
+    ArrayRef<int64_t> warps = cast<MmaAttr>(attribute).getWarps();
+    int64_t tokens = schedule.getTileTokens() / warps[0];
+    int64_t outputs = schedule.getTileOutputs() / warps[1];
+    // A feature-major result wants neighbouring tokens in one thread, so
+    // outputs become the 16-wide side; that needs 16 outputs of one panel.
+    bool outputsAreRows = op.getTokensContiguous() && outputs % 16 == 0 &&
+                          schedule.isPanelAligned(op.getEncoding()) &&
+                          op.getEncoding().getBlockN() % 16 == 0;
+    if (!outputsAreRows && tokens % 16 != 0)
       return op.emitOpError("warps of ")
-             << layout.warpTokens << " tokens do not hold the 16 rows of an "
+             << tokens << " tokens do not hold the 16 rows of an "
              << "mma fragment";
-    bool outputs = layout.outputsAreRows;
-    layout.addFragments(math, /*rows=*/16,
-                        outputs ? layout.warpOutputs : layout.warpTokens,
-                        outputs ? layout.warpTokens : layout.warpOutputs,
-                        /*firstRow=*/Value());
-    return success();
+    FragmentTile tile{TileDim::Tokens, 16, tokens, outputs};
+    if (outputsAreRows)
+      tile = {TileDim::Outputs, 16, outputs, tokens};
+    return layOutFragments(op.getContext(), tile,
+                           divideAmongWarps(schedule, warps));
   }
 
   LogicalResult emit(Attribute, OpBuilder &b, TileMatmulOp op,

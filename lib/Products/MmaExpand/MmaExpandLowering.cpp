@@ -202,7 +202,7 @@ void MmaExpandEmitter::emit() {
     last = math.sub(b.createOrFold<memref::DimOp>(loc, op.getRhs(), 1), 1);
   // Warps behind the last output multiply those of others, and write nothing.
   auto values = cast<MemRefType>(op.getRhs().getType());
-  block = math.div(layout.warpOutput, BitmapTile::kOutputs);
+  block = math.div(layout.unitOutput, BitmapTile::kOutputs);
   if (values.getDimSize(0) * BitmapTile::kOutputs < layout.tileOutputs)
     block = math.min(
         block, math.sub(b.createOrFold<memref::DimOp>(loc, op.getRhs(), 0), 1));
@@ -217,33 +217,23 @@ namespace {
 struct MmaExpandLowering
     : public ProductLoweringInterface::ExternalModel<MmaExpandLowering,
                                                      MmaExpandAttr> {
-  LogicalResult layOut(Attribute attribute, OpBuilder &builder, TileMatmulOp op,
-                       ThreadLayout &layout) const {
-    auto product = cast<MmaExpandAttr>(attribute);
-    IndexMath math{builder, op.getLoc()};
-    layout.shares = product.getShares();
-    Value place = layout.threadId;
-    if (layout.shares > 1) {
-      int64_t owners = layout.numThreads / layout.shares;
-      layout.isOwner = math.isLess(place, math.constant(owners));
-      place = math.rem(place, owners);
-    }
-    layout.warpTokens = layout.tileTokens;
-    layout.warpOutputs = BitmapTile::kOutputs;
-    layout.warpToken = math.constant(0);
-    layout.warpOutput = math.mul(math.div(place, 32), layout.warpOutputs);
+  FailureOr<AccumulatorAttr> layOut(Attribute attribute,
+                                    TileMatmulOp op) const {
+    ScheduleAttr schedule = op.getSchedule();
+    int64_t warpOutputs = BitmapTile::kOutputs;
     // Column c of fragment f is token c * V + f of 8 V (ActivationFragments).
-    int64_t fragments = layout.tileTokens / Segment::kFragmentTokens;
-    layout.token = math.mul(math.rem(layout.lane, kLanes), 2 * fragments);
-    layout.tokenRun = 2 * fragments;
-    layout.output = math.add(layout.warpOutput, math.div(layout.lane, kLanes));
-    for (int64_t output = 0; output < layout.warpOutputs;
-         output += kFragmentOutputs)
-      for (int64_t fragment = 0; fragment < fragments; ++fragment)
-        for (int64_t e = 0; e < 4; ++e)
-          layout.addElement(
-              {e % 2 * fragments + fragment, output + e / 2 * kGroups});
-    return success();
+    int64_t fragments = schedule.getTileTokens() / Segment::kFragmentTokens;
+    return makeAccumulator(
+        op.getContext(),
+        {{TileDim::Tokens, kLanes, 2 * fragments},
+         {TileDim::Outputs, kGroups, 1}},
+        {{TileDim::Outputs, schedule.getTileOutputs() / warpOutputs,
+          warpOutputs},
+         {TileDim::Shares, cast<MmaExpandAttr>(attribute).getShares(), 0}},
+        {{TileDim::Tokens, 2, fragments},
+         {TileDim::Outputs, 2, kGroups},
+         {TileDim::Tokens, fragments, 1},
+         {TileDim::Outputs, warpOutputs / kFragmentOutputs, kFragmentOutputs}});
   }
 
   LogicalResult emit(Attribute attribute, OpBuilder &b, TileMatmulOp op,

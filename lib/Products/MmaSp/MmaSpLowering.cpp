@@ -11,6 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "../FragmentLayout.h"
 #include "../Metadata.h"
 #include "../ProductAttrs.h"
 #include "../SharedLoads.h"
@@ -120,7 +121,7 @@ ValueFragments::ValueFragments(OpBuilder &b, TileMatmulOp op,
                           math.mul(math.rem(matrix, 2), kMatrixRows));
   int64_t further = pieces > 1 ? getOffset(0, 1, 0) : getOffset(1, 0, 0);
   int64_t nextBlock = getOffset(0, 0, BitmapTile::kOutputs);
-  Value block = math.div(layout.warpOutput, BitmapTile::kOutputs);
+  Value block = math.div(layout.unitOutput, BitmapTile::kOutputs);
   Value element =
       math.add(math.mul(output, kMatrixBytes / elementBytes),
                math.add(math.mul(math.div(matrix, 2), further / elementBytes),
@@ -164,13 +165,12 @@ SmallVector<Value> ValueFragments::read(int64_t number, int64_t output) {
 TokenFragments::TokenFragments(OpBuilder &b, TileMatmulOp op,
                                const ThreadLayout &layout)
     : b(b), loc(op.getLoc()), math(b, loc), layout(layout),
-      element(getElementTypeOrSelf(op.getLhs())),
-      storage(b, loc, layout.schedule, op.getLhs()),
+      element(getElementTypeOrSelf(op.getLhs())), storage(b, loc, op.getLhs()),
       isTokenMajor(op.getLhsOrder() == MajorOrder::K) {}
 
 SmallVector<Value> TokenFragments::read(int64_t row, int64_t token) {
   int64_t bits = element.getIntOrFloatBitWidth();
-  Value tokens = math.add(layout.warpToken, token);
+  Value tokens = math.add(layout.unitToken, token);
   Value tileRow, tileColumn, swizzleRow;
   if (isTokenMajor) {
     swizzleRow = math.rem(layout.lane, kMatrixRows);
@@ -275,10 +275,10 @@ void MmaSpEmitter::emitProduct(ArrayRef<Value> values, ArrayRef<Value> x,
 void MmaSpEmitter::emit() {
   ValueFragments values(b, op, layout);
   TokenFragments x(b, op, layout);
-  Metadata metadata(b, op, layout.lane, layout.warpOutput);
+  Metadata metadata(b, op, layout.lane, layout.unitOutput);
   int64_t tiles = cast<MemRefType>(op.getRhs().getType()).getDimSize(1);
   int64_t rows = format.sparseMma->k, perPair = MmaSpAttr::kPairRows / rows;
-  int64_t columns = layout.warpTokens / MmaSpAttr::kFragmentTokens;
+  int64_t columns = layout.unitTokens / MmaSpAttr::kFragmentTokens;
   auto read = [&](SmallVector<Value> registers) {
     for (Value &reg : registers)
       reg = asOperand(reg);
@@ -286,7 +286,7 @@ void MmaSpEmitter::emit() {
   };
   for (int64_t pair = 0; pair < tiles; pair += 2) {
     SmallVector<Value> words;
-    for (int64_t output = 0; output < layout.warpOutputs;
+    for (int64_t output = 0; output < layout.unitOutputs;
          output += MmaSpAttr::kFragmentOutputs)
       words.push_back(metadata.get(pair, output));
     for (int64_t product = 0; product < perPair; ++product) {
@@ -309,15 +309,21 @@ void MmaSpEmitter::emit() {
 namespace {
 struct MmaSpLowering
     : public ProductLoweringInterface::ExternalModel<MmaSpLowering, MmaSpAttr> {
-  LogicalResult layOut(Attribute attribute, OpBuilder &builder, TileMatmulOp op,
-                       ThreadLayout &layout) const {
-    IndexMath math{builder, op.getLoc()};
-    layout.divideAmongWarps(math, cast<MmaSpAttr>(attribute).getWarps());
-    layout.outputsAreRows = true;
-    layout.transposesFragments = true;
-    layout.addFragments(math, MmaSpAttr::kFragmentOutputs, layout.warpOutputs,
-                        layout.warpTokens, /*firstRow=*/Value());
-    return success();
+  FailureOr<AccumulatorAttr> layOut(Attribute attribute,
+                                    TileMatmulOp op) const {
+    ScheduleAttr schedule = op.getSchedule();
+    ArrayRef<int64_t> warps = cast<MmaSpAttr>(attribute).getWarps();
+    return layOutFragments(op.getContext(),
+                           {TileDim::Outputs, MmaSpAttr::kFragmentOutputs,
+                            schedule.getTileOutputs() / warps[1],
+                            schedule.getTileTokens() / warps[0]},
+                           divideAmongWarps(schedule, warps));
+  }
+
+  ThreadUse getThreadUse(Attribute, TileMatmulOp) const {
+    ThreadUse use;
+    use.transposesFragments = true;
+    return use;
   }
 
   LogicalResult emit(Attribute, OpBuilder &b, TileMatmulOp op,

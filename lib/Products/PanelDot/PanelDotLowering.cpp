@@ -72,12 +72,13 @@ private:
 } // namespace
 
 /// Returns true if there is a row of x for every position of a K step.
-static bool existAllRows(ActivationReader &x, TileMatmulOp op) {
+static bool existAllRows(TileMatmulOp op) {
   EncodingAttr encoding = op.getEncoding();
   int64_t windowRows =
       op.getSchedule().getTileWindows(encoding) * encoding.getWindowRows();
-  std::optional<int64_t> rows = getConstantIntValue(x.getNumRows());
-  return rows && *rows >= windowRows;
+  auto x = cast<ShapedType>(op.getLhs().getType());
+  int64_t rows = x.getDimSize(op.getLhsOrder() == MajorOrder::K ? 1 : 0);
+  return !ShapedType::isDynamic(rows) && rows >= windowRows;
 }
 
 PanelDotEmitter::PanelDotEmitter(OpBuilder &b, TileMatmulOp op,
@@ -101,7 +102,7 @@ PanelDotEmitter::PanelDotEmitter(OpBuilder &b, TileMatmulOp op,
   }
   panel = emitPanel(b, loc, op, column);
   firstWindow = dense.getWindow(dense.getBlock(share));
-  hasAllRows = existAllRows(x, op);
+  hasAllRows = existAllRows(op);
 }
 
 Value PanelDotEmitter::getRow(int64_t step) {
@@ -210,30 +211,31 @@ namespace {
 struct PanelDotLowering
     : public ProductLoweringInterface::ExternalModel<PanelDotLowering,
                                                      PanelDotAttr> {
-  LogicalResult layOut(Attribute attribute, OpBuilder &builder, TileMatmulOp op,
-                       ThreadLayout &layout) const {
+  FailureOr<AccumulatorAttr> layOut(Attribute attribute,
+                                    TileMatmulOp op) const {
     auto product = cast<PanelDotAttr>(attribute);
-    IndexMath math{builder, op.getLoc()};
+    ScheduleAttr schedule = op.getSchedule();
     int64_t lanes = product.getGroupLanes();
-    int64_t outputs = layout.tileOutputs / lanes;
-    layout.warpTokens = layout.tileTokens;
-    layout.warpOutputs = layout.tileOutputs;
-    layout.warpToken = layout.warpOutput = math.constant(0);
-    layout.token = math.constant(0);
-    layout.output = math.mul(math.rem(layout.threadId, lanes), outputs);
-    layout.outputRun = outputs;
-    layout.isOwner = math.isLess(layout.threadId, math.constant(lanes));
-    layout.shares = product.getShares();
+    int64_t outputs = schedule.getTileOutputs() / lanes;
+    return makeAccumulator(op.getContext(),
+                           {{TileDim::Outputs, lanes, outputs}},
+                           {{TileDim::Shares, product.getShares(), 0}},
+                           {{TileDim::Outputs, outputs, 1},
+                            {TileDim::Tokens, schedule.getTileTokens(), 1}});
+  }
+
+  ThreadUse getThreadUse(Attribute attribute, TileMatmulOp op) const {
+    auto product = cast<PanelDotAttr>(attribute);
+    ScheduleAttr schedule = op.getSchedule();
     int64_t rows =
-        llvm::divideCeil(op.getSchedule().getStepRows(), product.getShares());
-    ActivationReader x(builder, op);
-    layout.registers = PanelLane{layout.tileTokens, outputs, rows,
-                                 /*checksRows=*/!existAllRows(x, op)}
-                           .getRegisters();
-    for (int64_t token = 0; token < layout.tileTokens; ++token)
-      for (int64_t output = 0; output < outputs; ++output)
-        layout.addElement({token, output});
-    return success();
+        llvm::divideCeil(schedule.getStepRows(), product.getShares());
+    ThreadUse use;
+    use.registers =
+        PanelLane{schedule.getTileTokens(),
+                  schedule.getTileOutputs() / product.getGroupLanes(), rows,
+                  /*checksRows=*/!existAllRows(op)}
+            .getRegisters();
+    return use;
   }
 
   LogicalResult emit(Attribute attribute, OpBuilder &b, TileMatmulOp op,

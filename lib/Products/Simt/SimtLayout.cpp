@@ -13,13 +13,16 @@
 using namespace mlir;
 using namespace mlir::nm_sparse;
 
-SimtLayout::SimtLayout(const ThreadLayout &layout, EncodingAttr encoding)
-    : tokens(layout.warpTokens / 8), outputs(layout.warpOutputs / 4),
-      tokenChunk(std::gcd<int64_t>(tokens, 4)), outputChunk(outputs),
-      innerOutputLanes(1) {
-  if (layout.schedule.isPanelAligned(encoding) &&
-      encoding.getBlockN() % layout.warpOutputs == 0)
+SimtLayout::SimtLayout(ScheduleAttr schedule, ArrayRef<int64_t> warps,
+                       EncodingAttr encoding)
+    : tokens(schedule.getTileTokens() / warps[0] / 8), innerOutputLanes(1) {
+  int64_t warpOutputs = schedule.getTileOutputs() / warps[1];
+  outputs = warpOutputs / 4;
+  tokenChunk = std::gcd<int64_t>(tokens, 4);
+  outputChunk = outputs;
+  if (schedule.isPanelAligned(encoding) &&
+      encoding.getBlockN() % warpOutputs == 0)
     outputChunk = std::gcd<int64_t>(outputs, 4);
-  if (doLanePairsShareRows(layout.schedule, encoding, layout.warpOutputs))
+  if (doLanePairsShareRows(schedule, encoding, warpOutputs))
     innerOutputLanes = 2;
 }

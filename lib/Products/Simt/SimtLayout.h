@@ -22,8 +22,9 @@ namespace mlir::nm_sparse {
 /// read two rows of x, though, which lie in the same banks: there lanes are
 /// numbered 8 tokens, 4 outputs, and each quarter of a warp reads one row.
 struct SimtLayout {
-  /// Describes the warps of `layout`.
-  SimtLayout(const ThreadLayout &layout, EncodingAttr encoding);
+  /// Describes the [tokens, outputs] `warps` that divide a tile of `schedule`.
+  SimtLayout(ScheduleAttr schedule, ArrayRef<int64_t> warps,
+             EncodingAttr encoding);
 
   /// Tokens x outputs of a thread.
   int64_t tokens, outputs;

@@ -10,6 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "../FragmentLayout.h"
 #include "../ProductAttrs.h"
 #include "RowReader.h"
 #include "nm_sparse/Conversion/TileToThreads/ProductLowering.h"
@@ -31,8 +32,10 @@ public:
   SimtEmitter(OpBuilder &b, TileMatmulOp op, const ThreadLayout &layout,
               MutableArrayRef<Value> acc)
       : b(b), op(op), loc(op.getLoc()), layout(layout),
-        thread(layout, op.getEncoding()), acc(acc), panels(findPanels()),
-        isAhead(readsAhead()),
+        thread(layout.schedule,
+               cast<SimtAttr>(layout.schedule.getProduct()).getWarps(),
+               op.getEncoding()),
+        acc(acc), panels(findPanels()), isAhead(readsAhead()),
         reader(b, op, layout, thread, panels, /*pinned=*/isAhead) {}
 
   void emit();
@@ -79,8 +82,8 @@ SmallVector<Value> SimtEmitter::findPanels() {
       group = bn;
   }
   // A panel that holds all outputs of a warp is found from the warp's first.
-  bool wholeWarp = group == outputs && bn % layout.warpOutputs == 0;
-  Value first = wholeWarp ? layout.warpOutput : layout.output;
+  bool wholeWarp = group == outputs && bn % layout.unitOutputs == 0;
+  Value first = wholeWarp ? layout.unitOutput : layout.output;
   SmallVector<Value> panels;
   for (int64_t j = 0; j < outputs; j += group)
     panels.push_back(emitPanel(
@@ -191,28 +194,29 @@ void SimtEmitter::emit() {
 namespace {
 struct SimtLowering
     : public ProductLoweringInterface::ExternalModel<SimtLowering, SimtAttr> {
-  LogicalResult layOut(Attribute attribute, OpBuilder &builder, TileMatmulOp op,
-                       ThreadLayout &layout) const {
-    IndexMath math{builder, op.getLoc()};
-    layout.divideAmongWarps(math, cast<SimtAttr>(attribute).getWarps());
-    SimtLayout thread(layout, op.getEncoding());
-    layout.tokenRun = thread.tokenChunk;
-    layout.outputRun = thread.outputChunk;
-    layout.accumulatorsNeedCopies = true;
+  FailureOr<AccumulatorAttr> layOut(Attribute attribute,
+                                    TileMatmulOp op) const {
+    ScheduleAttr schedule = op.getSchedule();
+    ArrayRef<int64_t> warps = cast<SimtAttr>(attribute).getWarps();
+    SimtLayout thread(schedule, warps, op.getEncoding());
     int64_t inner = thread.innerOutputLanes;
-    Value tokenLane = math.rem(math.div(layout.lane, inner), 8);
-    Value outputLane =
-        math.add(math.mul(math.div(layout.lane, inner * 8), inner),
-                 math.rem(layout.lane, inner));
-    layout.token =
-        math.add(layout.warpToken, math.mul(tokenLane, thread.tokenChunk));
-    layout.output =
-        math.add(layout.warpOutput, math.mul(outputLane, thread.outputChunk));
-    for (int64_t i = 0; i < thread.tokens; ++i)
-      for (int64_t j = 0; j < thread.outputs; ++j)
-        layout.addElement(
-            {thread.getTokenOffset(i), thread.getOutputOffset(j)});
-    return success();
+    int64_t tokens = thread.tokenChunk, outputs = thread.outputChunk;
+    return makeAccumulator(
+        op.getContext(),
+        {{TileDim::Outputs, inner, outputs},
+         {TileDim::Tokens, 8, tokens},
+         {TileDim::Outputs, 4 / inner, inner * outputs}},
+        divideAmongWarps(schedule, warps),
+        {{TileDim::Outputs, outputs, 1},
+         {TileDim::Outputs, thread.outputs / outputs, 4 * outputs},
+         {TileDim::Tokens, tokens, 1},
+         {TileDim::Tokens, thread.tokens / tokens, 8 * tokens}});
+  }
+
+  ThreadUse getThreadUse(Attribute, TileMatmulOp) const {
+    ThreadUse use;
+    use.accumulatorsNeedCopies = true;
+    return use;
   }
 
   LogicalResult emit(Attribute, OpBuilder &b, TileMatmulOp op,

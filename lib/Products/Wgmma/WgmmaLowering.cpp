@@ -15,6 +15,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "../FragmentLayout.h"
 #include "../ProductAttrs.h"
 #include "../TileDescriptor.h"
 #include "../WarpgroupProduct.h"
@@ -129,15 +130,15 @@ void WgmmaEmitter::emit(MutableArrayRef<Value> scalars) {
   int64_t perProduct = kProductRows * columns / 128;
   TileDescriptor values(b, loc, op.getRhs(), /*alongRows=*/false);
   TileDescriptor x(b, loc, op.getLhs(), op.getLhsOrder() == MajorOrder::K);
-  values.startAt(layout.warpOutput);
-  x.startAt(layout.warpToken);
+  values.startAt(layout.unitOutput);
+  x.startAt(layout.unitToken);
   emitAsyncProxyFence(b, loc);
   SmallVector<Value> accs, panelRows;
   for (auto [i, product] : llvm::enumerate(products)) {
     accs.push_back(
         pack(ArrayRef<Value>(scalars).slice(i * perProduct, perProduct)));
     Value output = b.createOrFold<arith::AddIOp>(
-        loc, layout.warpOutput,
+        loc, layout.unitOutput,
         arith::ConstantIndexOp::create(b, loc, product.output));
     panelRows.push_back(emitXRow(b, loc, op,
                                  arith::ConstantIndexOp::create(b, loc, 0),
@@ -162,32 +163,23 @@ void WgmmaEmitter::emit(MutableArrayRef<Value> scalars) {
 
 struct WgmmaLowering
     : public ProductLoweringInterface::ExternalModel<WgmmaLowering, WgmmaAttr> {
-  LogicalResult layOut(Attribute attribute, OpBuilder &builder, TileMatmulOp op,
-                       ThreadLayout &layout) const {
+  FailureOr<AccumulatorAttr> layOut(Attribute attribute,
+                                    TileMatmulOp op) const {
     auto product = cast<WgmmaAttr>(attribute);
-    IndexMath math{builder, op.getLoc()};
-    layout.outputsAreRows = op.getTokensContiguous();
-    layout.transposesFragments = true;
-    // LLVM knows prefetches of the chips that have wgmma, and no older ones.
-    layout.mayPrefetch = true;
-    layout.divideAmongWarps(math, product.getWarps());
-    int64_t across = product.getWarps()[1] / 4;
-    int64_t tokens = product.getWarpgroupTokens(op.getSchedule());
-    int64_t outputs = product.getWarpgroupOutputs(op.getSchedule());
-    Value warp = math.div(layout.threadId, 32);
-    Value warpgroup = math.div(layout.threadId, 128);
-    layout.warpToken = math.mul(math.div(warpgroup, across), tokens);
-    layout.warpOutput = math.mul(math.rem(warpgroup, across), outputs);
-    Value firstRow = math.mul(math.rem(warp, 4), 16);
-    // All columns of a product belong to each of its warps.
-    if (layout.outputsAreRows) {
-      layout.warpTokens = tokens;
-      layout.addFragments(math, kProductRows, outputs, tokens, firstRow);
-    } else {
-      layout.warpOutputs = outputs;
-      layout.addFragments(math, kProductRows, tokens, outputs, firstRow);
-    }
-    return success();
+    ScheduleAttr schedule = op.getSchedule();
+    int64_t tokens = product.getWarpgroupTokens(schedule);
+    int64_t outputs = product.getWarpgroupOutputs(schedule);
+    FragmentTile tile{TileDim::Tokens, kProductRows, tokens, outputs};
+    if (op.getTokensContiguous())
+      tile = {TileDim::Outputs, kProductRows, outputs, tokens};
+    return layOutFragments(
+        op.getContext(), tile,
+        {{TileDim::Outputs, schedule.getTileOutputs() / outputs, outputs},
+         {TileDim::Tokens, schedule.getTileTokens() / tokens, tokens}});
+  }
+
+  ThreadUse getThreadUse(Attribute, TileMatmulOp) const {
+    return getWarpgroupUse();
   }
 
   LogicalResult emit(Attribute attribute, OpBuilder &b, TileMatmulOp op,

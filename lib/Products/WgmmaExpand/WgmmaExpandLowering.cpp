@@ -11,6 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "../FragmentLayout.h"
 #include "../ProductAttrs.h"
 #include "../TileDescriptor.h"
 #include "../WarpgroupProduct.h"
@@ -86,7 +87,7 @@ void WgmmaExpandEmitter::emitParts(Weights &weights, ArrayRef<Part> parts,
                                    int64_t partRows, Value firstRow,
                                    MutableArrayRef<Value> scalars) {
   TileDescriptor x(b, loc, op.getLhs(), isKMajor);
-  x.startAt(layout.warpToken);
+  x.startAt(layout.unitToken);
   // Threads have written activations, which products read in another proxy.
   if (!op.getSchedule().isBulk())
     emitAsyncProxyFence(b, loc);
@@ -128,8 +129,9 @@ void WgmmaExpandEmitter::emitParts(Weights &weights, ArrayRef<Part> parts,
 void WgmmaExpandEmitter::emit(MutableArrayRef<Value> scalars) {
   IndexMath math{b, loc};
   Value share;
-  if (layout.shares > 1)
-    share = math.div(layout.threadId, layout.numThreads / layout.shares);
+  if (layout.accumulator.getShares() > 1)
+    share = math.div(layout.threadId,
+                     layout.numThreads / layout.accumulator.getShares());
   // Groups of parts of all outputs, one group after another.
   auto multiply = [&](auto &weights, ArrayRef<SmallVector<int64_t>> groups) {
     int64_t rows = weights.getRows();
@@ -149,10 +151,11 @@ void WgmmaExpandEmitter::emit(MutableArrayRef<Value> scalars) {
   };
   if (product.getSegments()) {
     SegmentFragments weights(b, op, layout.lane, layout.output, share,
-                             layout.shares);
+                             layout.accumulator.getShares());
     return multiply(weights, weights.getParts());
   }
-  Expansion weights(b, op, layout.lane, layout.output, share, layout.shares);
+  Expansion weights(b, op, layout.lane, layout.output, share,
+                    layout.accumulator.getShares());
   SmallVector<SmallVector<int64_t>> groups;
   for (int64_t row = 0; row < weights.getRows(); row += kPartRows)
     groups.push_back({row});
@@ -163,29 +166,20 @@ namespace {
 struct WgmmaExpandLowering
     : public ProductLoweringInterface::ExternalModel<WgmmaExpandLowering,
                                                      WgmmaExpandAttr> {
-  LogicalResult layOut(Attribute attribute, OpBuilder &builder, TileMatmulOp op,
-                       ThreadLayout &layout) const {
+  FailureOr<AccumulatorAttr> layOut(Attribute attribute,
+                                    TileMatmulOp op) const {
     auto product = cast<WgmmaExpandAttr>(attribute);
-    IndexMath math{builder, op.getLoc()};
-    layout.outputsAreRows = true;
-    layout.transposesFragments = true;
-    layout.mayPrefetch = true;
-    int64_t outputs = product.getWarpgroupOutputs(op.getSchedule());
-    layout.warpTokens = layout.tileTokens;
-    layout.warpOutputs = outputs;
-    layout.warpToken = math.constant(0);
-    layout.shares = product.getShares();
-    Value place = layout.threadId;
-    if (layout.shares > 1) {
-      int64_t owners = layout.numThreads / layout.shares;
-      layout.isOwner = math.isLess(place, math.constant(owners));
-      place = math.rem(place, owners);
-    }
-    layout.warpOutput = math.mul(math.div(place, 128), outputs);
-    Value warp = math.rem(math.div(layout.threadId, 32), 4);
-    layout.addFragments(math, kProductOutputs, outputs, layout.tileTokens,
-                        math.mul(warp, 16));
-    return success();
+    ScheduleAttr schedule = op.getSchedule();
+    int64_t outputs = product.getWarpgroupOutputs(schedule);
+    return layOutFragments(
+        op.getContext(),
+        {TileDim::Outputs, kProductOutputs, outputs, schedule.getTileTokens()},
+        {{TileDim::Outputs, schedule.getTileOutputs() / outputs, outputs},
+         {TileDim::Shares, product.getShares(), 0}});
+  }
+
+  ThreadUse getThreadUse(Attribute, TileMatmulOp) const {
+    return getWarpgroupUse();
   }
 
   LogicalResult emit(Attribute attribute, OpBuilder &b, TileMatmulOp op,

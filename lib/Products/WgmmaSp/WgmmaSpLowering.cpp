@@ -10,6 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "../FragmentLayout.h"
 #include "../Metadata.h"
 #include "../ProductAttrs.h"
 #include "../TileDescriptor.h"
@@ -91,7 +92,7 @@ Value WgmmaSpEmitter::getPanelRow(int64_t output) {
   IndexMath math{b, loc};
   int64_t rows =
       cast<MemRefType>(op.getRhs().getType()).getDimSize(1) * tile.rows;
-  Value panel = emitPanel(b, loc, op, math.add(layout.warpOutput, output));
+  Value panel = emitPanel(b, loc, op, math.add(layout.unitOutput, output));
   return math.mul(panel, rows);
 }
 
@@ -100,12 +101,12 @@ void WgmmaSpEmitter::emit(MutableArrayRef<Value> scalars) {
   int64_t tiles = cast<MemRefType>(op.getRhs().getType()).getDimSize(1);
   int64_t perProduct = kWarpgroupOutputs * tokens / 128;
   CoreMatrices values(b, loc, op.getRhs());
-  values.startAt(layout.warpOutput);
+  values.startAt(layout.unitOutput);
   TileDescriptor x(b, loc, op.getLhs(), isKMajor);
-  x.startAt(layout.warpToken);
+  x.startAt(layout.unitToken);
   Value warp = math.rem(math.div(layout.threadId, 32), kWarpgroupWarps);
   Metadata metadata(b, op, layout.lane,
-                    math.add(layout.warpOutput, math.mul(warp, 16)));
+                    math.add(layout.unitOutput, math.mul(warp, 16)));
   int64_t productTiles = getProductTiles();
   // The words of all products before the first one.
   SmallVector<SmallVector<Value>> words;
@@ -142,22 +143,20 @@ namespace {
 struct WgmmaSpLowering
     : public ProductLoweringInterface::ExternalModel<WgmmaSpLowering,
                                                      WgmmaSpAttr> {
-  LogicalResult layOut(Attribute attribute, OpBuilder &builder, TileMatmulOp op,
-                       ThreadLayout &layout) const {
-    auto product = cast<WgmmaSpAttr>(attribute);
-    IndexMath math{builder, op.getLoc()};
-    layout.outputsAreRows = true;
-    layout.transposesFragments = true;
-    layout.mayPrefetch = true;
-    int64_t outputs = product.getWarpgroupOutputs(op.getSchedule());
-    layout.warpTokens = layout.tileTokens;
-    layout.warpOutputs = outputs;
-    layout.warpToken = math.constant(0);
-    layout.warpOutput = math.mul(math.div(layout.threadId, 128), outputs);
-    Value warp = math.rem(math.div(layout.threadId, 32), kWarpgroupWarps);
-    layout.addFragments(math, kWarpgroupOutputs, outputs, layout.tileTokens,
-                        math.mul(warp, 16));
-    return success();
+  FailureOr<AccumulatorAttr> layOut(Attribute attribute,
+                                    TileMatmulOp op) const {
+    ScheduleAttr schedule = op.getSchedule();
+    int64_t outputs =
+        cast<WgmmaSpAttr>(attribute).getWarpgroupOutputs(schedule);
+    return layOutFragments(
+        op.getContext(),
+        {TileDim::Outputs, kWarpgroupOutputs, outputs,
+         schedule.getTileTokens()},
+        {{TileDim::Outputs, schedule.getTileOutputs() / outputs, outputs}});
+  }
+
+  ThreadUse getThreadUse(Attribute, TileMatmulOp) const {
+    return getWarpgroupUse();
   }
 
   LogicalResult emit(Attribute attribute, OpBuilder &b, TileMatmulOp op,

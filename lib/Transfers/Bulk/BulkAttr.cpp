@@ -57,16 +57,12 @@ bool BulkAttr::readsPatches(PatchesAttr patches, ShapedType image) const {
 }
 
 Value BulkAttr::promote(OpBuilder &b, PromotedOperand &operand, Value) const {
-  Location loc = operand.getLoc();
-  Value source = dropBatch(b, loc, operand.source, operand.batchDim);
   SmallVector<int64_t> tile = operand.tile;
   // Boxes of activations are whole lines.
   if (operand.role == OperandRole::Activations)
     tile.back() = llvm::alignTo(
-        tile.back(), getLineElements(getElementTypeOrSelf(source.getType())));
-  return copyToTile(b, loc, source, tile,
-                    operand.tokensFirst != operand.tileTokensFirst,
-                    operand.patches, operand.patchSlice);
+        tile.back(), getLineElements(getElementTypeOrSelf(operand.source)));
+  return copyToTile(b, operand, tile);
 }
 
 /// Boxes of a tensor map have at most 256 rows, and lines of 64 columns.

@@ -31,17 +31,13 @@ bool CopyAttr::readsPatches(PatchesAttr patches, ShapedType) const {
 }
 
 Value CopyAttr::promote(OpBuilder &b, PromotedOperand &operand, Value) const {
-  Location loc = operand.getLoc();
-  Value source = dropBatch(b, loc, operand.source, operand.batchDim);
   SmallVector<int64_t> tile = operand.tile;
   // Products that have their weight in bulk read activations in whole lines.
   if (operand.role == OperandRole::Activations &&
       getSchedule(operand.op).hasBulkBits())
     tile.back() = llvm::alignTo(
-        tile.back(), getLineElements(getElementTypeOrSelf(source.getType())));
-  return copyToTile(b, loc, source, tile,
-                    operand.tokensFirst != operand.tileTokensFirst,
-                    operand.patches, operand.patchSlice);
+        tile.back(), getLineElements(getElementTypeOrSelf(operand.source)));
+  return copyToTile(b, operand, tile);
 }
 
 //===----------------------------------------------------------------------===//
@@ -57,9 +53,7 @@ bool StagedAttr::brings(OperandRole role) const {
 TransferUse StagedAttr::getUse() const { return {}; }
 
 Value StagedAttr::promote(OpBuilder &b, PromotedOperand &operand, Value) const {
-  Location loc = operand.getLoc();
-  Value source = dropBatch(b, loc, operand.source, operand.batchDim);
   if (getSchedule(operand.op).gathersX())
-    return source;
-  return copyToTile(b, loc, source, operand.tile);
+    return dropBatch(b, operand.getLoc(), operand.source, operand.batchDim);
+  return copyToTile(b, operand, operand.tile);
 }

@@ -51,7 +51,14 @@ struct AsyncCopyLowering : CopyPattern<AsyncCopyOp> {
     Location loc = op.getLoc();
     TileCopy copy(rewriter, loc, threads, op.getSrc(), op.getDst(),
                   op.isTransposed(), op.getThreads());
-    if (dstType.getRank() == 3) {
+    TileLayout layout = getTileLayout(dstType);
+    if (layout == TileLayout::SegmentLines ||
+        layout == TileLayout::CoreMatrices)
+      return op.emitOpError("fills tiles row by row, swizzled, or in "
+                            "column_blocks; other layouts are written by the "
+                            "tensor memory accelerator, got ")
+             << dstType;
+    if (layout == TileLayout::ColumnBlocks) {
       copy.emitStored(StoredDim(rewriter, op));
       rewriter.eraseOp(op);
       return success();

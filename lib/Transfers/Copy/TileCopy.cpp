@@ -28,7 +28,7 @@ TileCopy::TileCopy(OpBuilder &b, Location loc, const CopyThreads &all,
       threads(range ? (*range)[1] : all.number),
       firstThread(range ? range->front() : 0), areProducers(firstThread != 0),
       haveGroups(range && range->size() == 3), thread(getRank(all.id)),
-      storage(b, loc, all.schedule, dst), source(b, loc, src) {}
+      storage(b, loc, dst), source(b, loc, src) {}
 
 /// The number of `thread` among those that copy together.
 Value TileCopy::getRank(Value thread) const {
@@ -74,7 +74,7 @@ CopyPlan TileCopy::makePlan(int64_t width, bool isFast, const SourceDim &rows,
   // Threads that multiply as well gain nothing from it where rows are found by
   // an addition, or by few.
   if (isFast && !transposed && !patches && getElementBytes() == 4 &&
-      columns.isPlain() && dstType.getRank() == 2 &&
+      columns.isPlain() && storage.getLayout() == TileLayout::Rows &&
       (!rows.isPlain() || areProducers))
     plan = CopyPlan::wholeRows(shape);
   // All rows of a gather, and their lines, are constants apart then.

@@ -49,8 +49,8 @@ Value GatherAttr::promote(OpBuilder &b, PromotedOperand &operand, Value) const {
   EncodingAttr encoding = op.getTileEncoding();
   int64_t panels = schedule.getTilePanels(encoding);
   Value source = dropBatch(b, loc, operand.source, operand.batchDim);
-  Value tile =
-      allocTile(b, loc, operand.tile, getElementTypeOrSelf(source.getType()));
+  Value tile = allocTile(b, loc, operand.tile, getElementTypeOrSelf(source),
+                         chooseTileLayout(operand, operand.tile));
   bool byRow = schedule.hasRowTable();
   bool allPanels =
       cast<RankedTensorType>(operand.positions.getType()).getDimSize(1) ==

@@ -1,10 +1,10 @@
-// RUN: nm-opt %s --convert-nm-tile-to-threads --canonicalize --split-input-file --verify-diagnostics | FileCheck %s
+// RUN: nm-opt %s --nm-sparse-lay-out-accumulators --convert-nm-tile-to-threads --canonicalize --split-input-file --verify-diagnostics | FileCheck %s
 
 #w = #nm_sparse.encoding<8:16, block = [1, 128]>
 #s = #nm_tile.schedule<tile = [64, 128, 32], product = wgmma<warps = [1, 8]>, transfers = {x = gather, values = bulk, index = resident}, pipeline = ring<stages = 3, producers = 4>, grid = flat>
 !map = !nvgpu.tensormap.descriptor<tensor = memref<32x64xf16, 3>, swizzle = swizzle_128b, l2promo = l2promo_128b, oob = zero, interleave = none>
-!tile = memref<32x128xf16, #gpu.address_space<workgroup>>
-!x = memref<32x64xf16, #gpu.address_space<workgroup>>
+!tile = memref<32x128xf16, #nm_tile.shared<swizzled_blocks>>
+!x = memref<32x64xf16, #nm_tile.shared<swizzled_blocks>>
 
 // The address of the map comes from outside; the first of the threads announces
 // the bytes and copies one block of 64 columns after the other, the innermost
@@ -43,8 +43,8 @@ func.func @copy(%map: !map, %vt: !tile, %xt: !x, %k: index, %n: index) {
 #w = #nm_sparse.encoding<8:16, block = [1, 128]>
 #s = #nm_tile.schedule<tile = [64, 128, 32], product = mma<warps = [2, 4]>, transfers = {x = gather, values = bulk, index = resident}, pipeline = ring<stages = 3, producers = 4>, grid = flat>
 !map = !nvgpu.tensormap.descriptor<tensor = memref<32x64xf16, 3>, swizzle = swizzle_128b, l2promo = l2promo_128b, oob = zero, interleave = none>
-!tile = memref<32x128xf16, #gpu.address_space<workgroup>>
-!x = memref<32x64xf16, #gpu.address_space<workgroup>>
+!tile = memref<32x128xf16, #nm_tile.shared<swizzled_blocks>>
+!x = memref<32x64xf16, #nm_tile.shared<swizzled_blocks>>
 
 // Warps that read the tile themselves do so in another proxy.
 
@@ -74,9 +74,9 @@ func.func @copy_read_by_warps(%map: !map, %vt: !tile, %xt: !x, %k: index, %n: in
 #s = #nm_tile.schedule<tile = [64, 128, 32], product = wgmma<warps = [1, 8]>, transfers = {x = gather, values = bulk, index = resident}, pipeline = ring<stages = 3, producers = 4>, grid = flat>
 !map = !nvgpu.tensormap.descriptor<tensor = memref<48x64xf16, 3>, swizzle = swizzle_128b, l2promo = l2promo_128b, oob = zero, interleave = none>
 !part = !nvgpu.tensormap.descriptor<tensor = memref<16x64xf16, 3>, swizzle = swizzle_128b, l2promo = l2promo_128b, oob = zero, interleave = none>
-!tile = memref<48x128xf16, #gpu.address_space<workgroup>>
-!values = memref<32x128xf16, #gpu.address_space<workgroup>>
-!x = memref<32x64xf16, #gpu.address_space<workgroup>>
+!tile = memref<48x128xf16, #nm_tile.shared<swizzled_blocks>>
+!values = memref<32x128xf16, #nm_tile.shared<swizzled_blocks>>
+!x = memref<32x64xf16, #nm_tile.shared<swizzled_blocks>>
 
 // Where the tensor has not so many rows, boxes of 16 of them; those that are
 // outside copy the first rows of the tensor.
@@ -123,8 +123,8 @@ func.func @copy_within(%map: !map, %part: !part, %xt: !x, %vt: !values, %tile: !
 #w = #nm_sparse.encoding<8:16, block = [1, 128]>
 #s = #nm_tile.schedule<tile = [64, 128, 32], product = wgmma<warps = [1, 8]>, transfers = {x = gather, values = bulk, index = resident}, pipeline = ring<stages = 3, producers = 4>, grid = flat>
 !map = !nvgpu.tensormap.descriptor<tensor = memref<32x64xf16, 3>, swizzle = swizzle_128b, l2promo = l2promo_128b, oob = zero, interleave = none>
-!tile = memref<32x128xf16, #gpu.address_space<workgroup>>
-!x = memref<32x64xf16, #gpu.address_space<workgroup>>
+!tile = memref<32x128xf16, #nm_tile.shared<swizzled_blocks>>
+!x = memref<32x64xf16, #nm_tile.shared<swizzled_blocks>>
 
 func.func @no_barrier(%map: !map, %vt: !tile, %xt: !x, %k: index) {
   %c1 = arith.constant 1 : index

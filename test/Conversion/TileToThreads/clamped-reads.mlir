@@ -1,4 +1,4 @@
-// RUN: nm-opt %s --convert-nm-tile-to-threads | FileCheck %s
+// RUN: nm-opt %s --nm-sparse-lay-out-accumulators --convert-nm-tile-to-threads | FileCheck %s
 
 #w = #nm_sparse.encoding<8:32, block = [1, 256]>
 #s = #nm_tile.schedule<tile = [128, 256, 32], product = wgmma<warps = [1, 8]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
@@ -19,7 +19,7 @@
 // CHECK-NOT: memref.load
 // CHECK: scf.if
 // CHECK-NEXT: memref.store
-func.func @residual(%x: memref<32x128xf16, 3>, %v: memref<32x256xf16, 3>,
+func.func @residual(%x: memref<32x128xf16, #nm_tile.shared<swizzled_blocks>>, %v: memref<32x256xf16, #nm_tile.shared<swizzled_blocks>>,
                     %r: memref<?x256xf16>, %out: memref<?x256xf16>) {
   %c1 = arith.constant 1 : index
   %c256 = arith.constant 256 : index
@@ -29,7 +29,7 @@ func.func @residual(%x: memref<32x128xf16, 3>, %v: memref<32x256xf16, 3>,
     %pad = arith.constant 0.0 : f16
     %zero = arith.constant dense<0.0> : vector<128x256xf32>
     %acc = nm_tile.matmul #w schedule = #s condensed tokens_contiguous
-      ins(%x, %v : memref<32x128xf16, 3>, memref<32x256xf16, 3>)
+      ins(%x, %v : memref<32x128xf16, #nm_tile.shared<swizzled_blocks>>, memref<32x256xf16, #nm_tile.shared<swizzled_blocks>>)
       acc(%zero : vector<128x256xf32>) -> vector<128x256xf32>
     %read = vector.transfer_read %r[%c0, %c0], %pad {in_bounds = [false, true]}
       : memref<?x256xf16>, vector<128x256xf16>

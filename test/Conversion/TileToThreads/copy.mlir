@@ -1,4 +1,4 @@
-// RUN: nm-opt %s --convert-nm-tile-to-threads --split-input-file | FileCheck %s
+// RUN: nm-opt %s --nm-sparse-lay-out-accumulators --convert-nm-tile-to-threads --split-input-file | FileCheck %s
 
 // Copies and gathers: 16 bytes a thread under an alignment test, one element
 // otherwise; rows and tokens that do not exist are filled with zeros.
@@ -17,8 +17,8 @@ func.func @gather(%x: memref<128x?xf16, strided<[?, 1], offset: ?>>,
   gpu.launch blocks(%bx, %by, %bz) in (%g0 = %c1, %g1 = %c1, %g2 = %c1)
              threads(%tx, %ty, %tz) in (%b0 = %c128, %b1 = %c1, %b2 = %c1) {
     %zero = arith.constant dense<0.0> : vector<128x128xf32>
-    %xs = memref.alloc() : memref<32x128xf16, #ws>
-    %vs = memref.alloc() : memref<32x128xf16, #ws>
+    %xs = memref.alloc() : memref<32x128xf16, #nm_tile.shared<swizzled_rows>>
+    %vs = memref.alloc() : memref<32x128xf16, #nm_tile.shared<swizzled_rows>>
     // The gather reads a position of the index for each row, and gives cp.async
     // the number of tokens that exist.
     // CHECK: scf.if
@@ -32,15 +32,15 @@ func.func @gather(%x: memref<128x?xf16, strided<[?, 1], offset: ?>>,
     nm_tile.async_gather #w
       ins(%x, %i : memref<128x?xf16, strided<[?, 1], offset: ?>>,
                    memref<32x1xi8, #ws>)
-      outs(%xs : memref<32x128xf16, #ws>)
+      outs(%xs : memref<32x128xf16, #nm_tile.shared<swizzled_rows>>)
     // The values fill their tile: nothing is tested.
     // CHECK: scf.if
     // CHECK: nvgpu.device_async_copy {{.*}}, 8 {bypassL1}
     nm_tile.async_copy
       ins(%v : memref<32x128xf16, strided<[4096, 1], offset: ?>>)
-      outs(%vs : memref<32x128xf16, #ws>)
+      outs(%vs : memref<32x128xf16, #nm_tile.shared<swizzled_rows>>)
     %r = nm_tile.matmul #w schedule = #s condensed
-      ins(%xs, %vs : memref<32x128xf16, #ws>, memref<32x128xf16, #ws>)
+      ins(%xs, %vs : memref<32x128xf16, #nm_tile.shared<swizzled_rows>>, memref<32x128xf16, #nm_tile.shared<swizzled_rows>>)
       acc(%zero : vector<128x128xf32>) -> vector<128x128xf32>
     vector.transfer_write %r, %y[%c0, %c0] {in_bounds = [true, true]}
       : vector<128x128xf32>, memref<128x128xf32>
@@ -147,15 +147,15 @@ func.func @strided(%x: memref<32x128xf16, strided<[512, 4], offset: ?>>,
   gpu.launch blocks(%bx, %by, %bz) in (%g0 = %c1, %g1 = %c1, %g2 = %c1)
              threads(%tx, %ty, %tz) in (%b0 = %c128, %b1 = %c1, %b2 = %c1) {
     %zero = arith.constant dense<0.0> : vector<128x128xf32>
-    %xs = memref.alloc() : memref<32x128xf16, #ws>
-    %vs = memref.alloc() : memref<32x128xf16, #ws>
+    %xs = memref.alloc() : memref<32x128xf16, #nm_tile.shared<swizzled_rows>>
+    %vs = memref.alloc() : memref<32x128xf16, #nm_tile.shared<swizzled_rows>>
     // CHECK-NOT: scf.if
     // CHECK-NOT: device_async_copy
     // CHECK: memref.load
     // CHECK: memref.store
     nm_tile.async_copy
       ins(%x : memref<32x128xf16, strided<[512, 4], offset: ?>>)
-      outs(%xs : memref<32x128xf16, #ws>)
+      outs(%xs : memref<32x128xf16, #nm_tile.shared<swizzled_rows>>)
     // CHECK: :2, %[[STRIDES:[a-z0-9_]+]]:2 = memref.extract_strided_metadata %arg1
     // CHECK: %[[CONTIGUOUS:.*]] = arith.cmpi eq, %[[STRIDES]]#1,
     // CHECK: %[[WIDE:.*]] = arith.andi {{.*}}, %[[CONTIGUOUS]]
@@ -166,9 +166,9 @@ func.func @strided(%x: memref<32x128xf16, strided<[512, 4], offset: ?>>,
     // CHECK: memref.store
     nm_tile.async_copy
       ins(%v : memref<32x128xf16, strided<[?, ?], offset: ?>>)
-      outs(%vs : memref<32x128xf16, #ws>)
+      outs(%vs : memref<32x128xf16, #nm_tile.shared<swizzled_rows>>)
     %r = nm_tile.matmul #w schedule = #s condensed
-      ins(%xs, %vs : memref<32x128xf16, #ws>, memref<32x128xf16, #ws>)
+      ins(%xs, %vs : memref<32x128xf16, #nm_tile.shared<swizzled_rows>>, memref<32x128xf16, #nm_tile.shared<swizzled_rows>>)
       acc(%zero : vector<128x128xf32>) -> vector<128x128xf32>
     vector.transfer_write %r, %y[%c0, %c0] {in_bounds = [true, true]}
       : vector<128x128xf32>, memref<128x128xf32>
@@ -189,8 +189,8 @@ func.func @strided(%x: memref<32x128xf16, strided<[512, 4], offset: ?>>,
 
 // CHECK-LABEL: func @words_of_tokens
 func.func @words_of_tokens(%x: memref<64x128xf16, strided<[?, 1], offset: ?>>,
-                           %i: memref<4x1xi8, #ws>, %xs: memref<64x64xf16, #ws>,
-                           %v: memref<64x128xf16, #ws>, %y: memref<64x128xf32>) {
+                           %i: memref<4x1xi8, #ws>, %xs: memref<64x64xf16, #nm_tile.shared<swizzled_blocks>>,
+                           %v: memref<64x128xf16, #nm_tile.shared<swizzled_blocks>>, %y: memref<64x128xf32>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c256 = arith.constant 256 : index
@@ -209,9 +209,9 @@ func.func @words_of_tokens(%x: memref<64x128xf16, strided<[?, 1], offset: ?>>,
     // CHECK: } else {
     nm_tile.async_gather #w indexing_maps = [affine_map<(r, c) -> (c, r)>, affine_map<(r, c) -> (c, r)>]
       ins(%x, %i : memref<64x128xf16, strided<[?, 1], offset: ?>>, memref<4x1xi8, #ws>)
-      outs(%xs : memref<64x64xf16, #ws>)
+      outs(%xs : memref<64x64xf16, #nm_tile.shared<swizzled_blocks>>)
     %r = nm_tile.matmul #w schedule = #s condensed indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>]
-      ins(%xs, %v : memref<64x64xf16, #ws>, memref<64x128xf16, #ws>)
+      ins(%xs, %v : memref<64x64xf16, #nm_tile.shared<swizzled_blocks>>, memref<64x128xf16, #nm_tile.shared<swizzled_blocks>>)
       acc(%zero : vector<64x128xf32>) -> vector<64x128xf32>
     vector.transfer_write %r, %y[%c0, %c0] {in_bounds = [true, true]}
       : vector<64x128xf32>, memref<64x128xf32>
@@ -308,7 +308,7 @@ func.func @rows_in_bounds(%x: memref<1000x64xf32>,
 // CHECK-NOT: memref.load {{.*}} : memref<?xi8
 // CHECK: memref.store
 func.func @only_table(%i: memref<4096x1xi8>, %table: memref<4096x1xi16, #ws>,
-                %x: memref<64x64xf16, #ws>, %v: memref<64x128xf16, #ws>,
+                %x: memref<64x64xf16, #nm_tile.shared<swizzled_rows>>, %v: memref<64x128xf16, #nm_tile.shared<swizzled_rows>>,
                 %y: memref<64x128xf32>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -319,7 +319,7 @@ func.func @only_table(%i: memref<4096x1xi8>, %table: memref<4096x1xi16, #ws>,
     nm_tile.async_copy rows_of = #w ins(%i : memref<4096x1xi8>)
       outs(%table : memref<4096x1xi16, #ws>)
     %r = nm_tile.matmul #w schedule = #flat condensed
-      ins(%x, %v : memref<64x64xf16, #ws>, memref<64x128xf16, #ws>)
+      ins(%x, %v : memref<64x64xf16, #nm_tile.shared<swizzled_rows>>, memref<64x128xf16, #nm_tile.shared<swizzled_rows>>)
       acc(%zero : vector<64x128xf32>) -> vector<64x128xf32>
     vector.transfer_write %r, %y[%c0, %c0] {in_bounds = [true, true]}
       : vector<64x128xf32>, memref<64x128xf32>
@@ -333,7 +333,7 @@ func.func @only_table(%i: memref<4096x1xi8>, %table: memref<4096x1xi16, #ws>,
 // CHECK-NOT: memref.load {{.*}} : memref<?xi8
 // CHECK: memref.store
 func.func @next_table(%i: memref<4096x1xi8>, %table: memref<4096x1xi16, #ws>,
-                %x: memref<64x64xf16, #ws>, %v: memref<64x128xf16, #ws>,
+                %x: memref<64x64xf16, #nm_tile.shared<swizzled_rows>>, %v: memref<64x128xf16, #nm_tile.shared<swizzled_rows>>,
                 %y: memref<64x128xf32>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -344,7 +344,7 @@ func.func @next_table(%i: memref<4096x1xi8>, %table: memref<4096x1xi16, #ws>,
     nm_tile.async_copy rows_of = #w threads = [128, 128] ins(%i : memref<4096x1xi8>)
       outs(%table : memref<4096x1xi16, #ws>)
     %r = nm_tile.matmul #w schedule = #persistent condensed
-      ins(%x, %v : memref<64x64xf16, #ws>, memref<64x128xf16, #ws>)
+      ins(%x, %v : memref<64x64xf16, #nm_tile.shared<swizzled_rows>>, memref<64x128xf16, #nm_tile.shared<swizzled_rows>>)
       acc(%zero : vector<64x128xf32>) -> vector<64x128xf32>
     vector.transfer_write %r, %y[%c0, %c0] {in_bounds = [true, true]}
       : vector<64x128xf32>, memref<64x128xf32>
@@ -366,7 +366,7 @@ func.func @next_table(%i: memref<4096x1xi8>, %table: memref<4096x1xi16, #ws>,
 // CHECK-LABEL: func @stored
 // CHECK-SAME: %[[V:.*]]: memref<?x?x512xf16
 func.func @stored(%v: memref<?x?x512xf16, strided<[5120, 512, 1], offset: ?>>, %b: memref<2x2x32xi32, strided<[320, 32, 1], offset: ?>>,
-                %x: memref<16x64xf16, #ws>, %vs: memref<2x2x512xf16, #ws>, %bs: memref<2x2x32xi32, #ws>,
+                %x: memref<16x64xf16, #nm_tile.shared<swizzled_rows>>, %vs: memref<2x2x512xf16, #nm_tile.shared<column_blocks>>, %bs: memref<2x2x32xi32, #nm_tile.shared<column_blocks>>,
                 %y: memref<16x64xf32>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -385,16 +385,16 @@ func.func @stored(%v: memref<?x?x512xf16, strided<[5120, 512, 1], offset: ?>>, %
     // CHECK: arith.addi %[[FIRST]], %[[TILE]]
     // CHECK-COUNT-4: nvgpu.device_async_copy {{.*}}, 8, %{{.*}} {bypassL1} : memref<?xf16, {{.*}} to memref<2x4x256xf16
     nm_tile.async_copy ins(%v : memref<?x?x512xf16, strided<[5120, 512, 1], offset: ?>>)
-      outs(%vs : memref<2x2x512xf16, #ws>)
+      outs(%vs : memref<2x2x512xf16, #nm_tile.shared<column_blocks>>)
     // Tiles of which all exist, by half of the threads.
     // CHECK: scf.if
     // CHECK: nvgpu.device_async_copy {{.*}}, 4 {bypassL1} : memref<?xi32, {{.*}} to memref<1x4x32xi32
     nm_tile.async_copy ins(%b : memref<2x2x32xi32, strided<[320, 32, 1], offset: ?>>)
-      outs(%bs : memref<2x2x32xi32, #ws>)
+      outs(%bs : memref<2x2x32xi32, #nm_tile.shared<column_blocks>>)
     %zero = arith.constant dense<0.0> : vector<16x64xf32>
     %r = nm_tile.matmul #w storage = #nm_sparse.bitmap<#w> schedule = #bits
       indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>]
-      ins(%x, %vs, %bs : memref<16x64xf16, #ws>, memref<2x2x512xf16, #ws>, memref<2x2x32xi32, #ws>)
+      ins(%x, %vs, %bs : memref<16x64xf16, #nm_tile.shared<swizzled_rows>>, memref<2x2x512xf16, #nm_tile.shared<column_blocks>>, memref<2x2x32xi32, #nm_tile.shared<column_blocks>>)
       acc(%zero : vector<16x64xf32>) -> vector<16x64xf32>
     vector.transfer_write %r, %y[%c0, %c0] {in_bounds = [true, true]}
       : vector<16x64xf32>, memref<16x64xf32>

@@ -1,4 +1,4 @@
-// RUN: nm-opt %s --convert-nm-tile-to-threads --split-input-file | FileCheck %s
+// RUN: nm-opt %s --nm-sparse-lay-out-accumulators --convert-nm-tile-to-threads --split-input-file | FileCheck %s
 
 #w = #nm_sparse.encoding<8:32, block = [1, 256]>
 #s = #nm_tile.schedule<tile = [128, 256, 32], product = wgmma<warps = [1, 8]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
@@ -38,7 +38,7 @@
 // CHECK-NEXT: arith.truncf
 // CHECK: scf.if
 // CHECK-NEXT: memref.store
-func.func @residual(%x: memref<32x128xf16, 3>, %v: memref<32x256xf16, 3>,
+func.func @residual(%x: memref<32x128xf16, #nm_tile.shared<swizzled_blocks>>, %v: memref<32x256xf16, #nm_tile.shared<swizzled_blocks>>,
                     %r: memref<256x?xf16>, %out: memref<256x?xf16>) {
   %c1 = arith.constant 1 : index
   %c256 = arith.constant 256 : index
@@ -48,7 +48,7 @@ func.func @residual(%x: memref<32x128xf16, 3>, %v: memref<32x256xf16, 3>,
     %pad = arith.constant 0.0 : f16
     %zero = arith.constant dense<0.0> : vector<128x256xf32>
     %acc = nm_tile.matmul #w schedule = #s condensed tokens_contiguous
-      ins(%x, %v : memref<32x128xf16, 3>, memref<32x256xf16, 3>)
+      ins(%x, %v : memref<32x128xf16, #nm_tile.shared<swizzled_blocks>>, memref<32x256xf16, #nm_tile.shared<swizzled_blocks>>)
       acc(%zero : vector<128x256xf32>) -> vector<128x256xf32>
     %read = vector.transfer_read %r[%c0, %c0], %pad {in_bounds = [false, true],
       permutation_map = #feature} : memref<256x?xf16>, vector<128x256xf16>
@@ -74,7 +74,7 @@ func.func @residual(%x: memref<32x128xf16, 3>, %v: memref<32x256xf16, 3>,
 // CHECK-COUNT-16: vector.load {{.*}} : memref<256xf32>, vector<2xf32>
 // CHECK-NOT: vector.load
 // CHECK: } else {
-func.func @bias(%x: memref<32x128xf16, 3>, %v: memref<32x256xf16, 3>,
+func.func @bias(%x: memref<32x128xf16, #nm_tile.shared<swizzled_blocks>>, %v: memref<32x256xf16, #nm_tile.shared<swizzled_blocks>>,
                 %b: memref<256xf32>, %out: memref<128x256xf32>) {
   %c1 = arith.constant 1 : index
   %c256 = arith.constant 256 : index
@@ -84,7 +84,7 @@ func.func @bias(%x: memref<32x128xf16, 3>, %v: memref<32x256xf16, 3>,
     %pad = arith.constant 0.0 : f32
     %zero = arith.constant dense<0.0> : vector<128x256xf32>
     %acc = nm_tile.matmul #w schedule = #s condensed
-      ins(%x, %v : memref<32x128xf16, 3>, memref<32x256xf16, 3>)
+      ins(%x, %v : memref<32x128xf16, #nm_tile.shared<swizzled_blocks>>, memref<32x256xf16, #nm_tile.shared<swizzled_blocks>>)
       acc(%zero : vector<128x256xf32>) -> vector<128x256xf32>
     %read = vector.transfer_read %b[%c0], %pad {in_bounds = [true, true],
       permutation_map = affine_map<(n) -> (0, n)>} : memref<256xf32>, vector<128x256xf32>
@@ -121,7 +121,7 @@ func.func @bias(%x: memref<32x128xf16, 3>, %v: memref<32x256xf16, 3>,
 // CHECK: } else {
 // CHECK: scf.if
 // CHECK-COUNT-16: vector.store {{.*}} : memref<?x128xf16>, vector<8xf16>
-func.func @clamp(%x: memref<32x128xf16, 3>, %v: memref<32x256xf16, 3>,
+func.func @clamp(%x: memref<32x128xf16, #nm_tile.shared<swizzled_blocks>>, %v: memref<32x256xf16, #nm_tile.shared<swizzled_blocks>>,
                  %b: memref<?xf32>, %out: memref<?x128xf16>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -133,7 +133,7 @@ func.func @clamp(%x: memref<32x128xf16, 3>, %v: memref<32x256xf16, 3>,
     %start = arith.constant dense<0.0> : vector<128x256xf32>
     %sum = scf.for %k = %c0 to %c8 step %c1 iter_args(%a = %start) -> (vector<128x256xf32>) {
       %next = nm_tile.matmul #w schedule = #s condensed tokens_contiguous
-        ins(%x, %v : memref<32x128xf16, 3>, memref<32x256xf16, 3>)
+        ins(%x, %v : memref<32x128xf16, #nm_tile.shared<swizzled_blocks>>, memref<32x256xf16, #nm_tile.shared<swizzled_blocks>>)
         acc(%a : vector<128x256xf32>) -> vector<128x256xf32>
       scf.yield %next : vector<128x256xf32>
     }
@@ -168,7 +168,7 @@ func.func @clamp(%x: memref<32x128xf16, 3>, %v: memref<32x256xf16, 3>,
 // CHECK: nvvm.wgmma.wait.group.sync.aligned
 // CHECK: scf.if
 // CHECK: vector.load {{.*}} : memref<256x?xf32>, vector<2xf32>
-func.func @loop(%x: memref<32x128xf16, 3>, %v: memref<32x256xf16, 3>, %r: memref<256x?xf32>,
+func.func @loop(%x: memref<32x128xf16, #nm_tile.shared<swizzled_blocks>>, %v: memref<32x256xf16, #nm_tile.shared<swizzled_blocks>>, %r: memref<256x?xf32>,
                 %b: memref<256xf32>, %out: memref<256x?xf32>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -180,7 +180,7 @@ func.func @loop(%x: memref<32x128xf16, 3>, %v: memref<32x256xf16, 3>, %r: memref
     %start = arith.constant dense<0.0> : vector<128x256xf32>
     %sum = scf.for %k = %c0 to %c8 step %c1 iter_args(%a = %start) -> (vector<128x256xf32>) {
       %next = nm_tile.matmul #w schedule = #s condensed tokens_contiguous
-        ins(%x, %v : memref<32x128xf16, 3>, memref<32x256xf16, 3>)
+        ins(%x, %v : memref<32x128xf16, #nm_tile.shared<swizzled_blocks>>, memref<32x256xf16, #nm_tile.shared<swizzled_blocks>>)
         acc(%a : vector<128x256xf32>) -> vector<128x256xf32>
       scf.yield %next : vector<128x256xf32>
     }
@@ -255,7 +255,7 @@ func.func @workspace(%n: index) {
 // CHECK: vector.store {{.*}} : memref<256x?xf16>, vector<8xf16>
 // CHECK-LABEL: func @function
 // CHECK: math.tanh %{{.*}} : f16
-func.func @pairs(%x: memref<32x128xf16, 3>, %v: memref<32x256xf16, 3>,
+func.func @pairs(%x: memref<32x128xf16, #nm_tile.shared<swizzled_blocks>>, %v: memref<32x256xf16, #nm_tile.shared<swizzled_blocks>>,
                  %out: memref<256x?xf16>) {
   %c1 = arith.constant 1 : index
   %c256 = arith.constant 256 : index
@@ -265,7 +265,7 @@ func.func @pairs(%x: memref<32x128xf16, 3>, %v: memref<32x256xf16, 3>,
     %zero = arith.constant dense<0.0> : vector<128x256xf32>
     %half = arith.constant dense<0.5> : vector<128x256xf16>
     %acc = nm_tile.matmul #w schedule = #s condensed tokens_contiguous
-      ins(%x, %v : memref<32x128xf16, 3>, memref<32x256xf16, 3>)
+      ins(%x, %v : memref<32x128xf16, #nm_tile.shared<swizzled_blocks>>, memref<32x256xf16, #nm_tile.shared<swizzled_blocks>>)
       acc(%zero : vector<128x256xf32>) -> vector<128x256xf32>
     %cast = arith.truncf %acc : vector<128x256xf32> to vector<128x256xf16>
     %abs = math.absf %cast : vector<128x256xf16>
@@ -276,7 +276,7 @@ func.func @pairs(%x: memref<32x128xf16, 3>, %v: memref<32x256xf16, 3>,
   }
   return
 }
-func.func @function(%x: memref<32x128xf16, 3>, %v: memref<32x256xf16, 3>,
+func.func @function(%x: memref<32x128xf16, #nm_tile.shared<swizzled_blocks>>, %v: memref<32x256xf16, #nm_tile.shared<swizzled_blocks>>,
                     %out: memref<256x?xf16>) {
   %c1 = arith.constant 1 : index
   %c256 = arith.constant 256 : index
@@ -285,7 +285,7 @@ func.func @function(%x: memref<32x128xf16, 3>, %v: memref<32x256xf16, 3>,
     %c0 = arith.constant 0 : index
     %zero = arith.constant dense<0.0> : vector<128x256xf32>
     %acc = nm_tile.matmul #w schedule = #s condensed tokens_contiguous
-      ins(%x, %v : memref<32x128xf16, 3>, memref<32x256xf16, 3>)
+      ins(%x, %v : memref<32x128xf16, #nm_tile.shared<swizzled_blocks>>, memref<32x256xf16, #nm_tile.shared<swizzled_blocks>>)
       acc(%zero : vector<128x256xf32>) -> vector<128x256xf32>
     %cast = arith.truncf %acc : vector<128x256xf32> to vector<128x256xf16>
     %tanh = math.tanh %cast : vector<128x256xf16>

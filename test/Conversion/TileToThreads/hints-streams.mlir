@@ -1,4 +1,4 @@
-// RUN: nm-opt %s --convert-nm-tile-to-threads --cse --split-input-file | FileCheck %s
+// RUN: nm-opt %s --nm-sparse-lay-out-accumulators --convert-nm-tile-to-threads --cse --split-input-file | FileCheck %s
 
 #w = #nm_sparse.encoding<8:32, block = [1, 64]>
 #s = #nm_tile.schedule<tile = [16, 64, 16], product = mma<warps = [1, 2]>, transfers = {x = gather, values = bulk, index = resident}, pipeline = ring<stages = 2, producers = 4>, grid = persistent>
@@ -19,7 +19,7 @@ func.func @bulk(%x: memref<64x16xf16>, %v: !map, %i: memref<16x1xi8>,
     %c0 = arith.constant 0 : index
     %zero = arith.constant dense<0.0> : vector<16x64xf32>
     %it = memref.alloc() : memref<16x1xi8, #gpu.address_space<workgroup>>
-    %vt = memref.alloc() : memref<16x64xf16, #gpu.address_space<workgroup>>
+    %vt = memref.alloc() : memref<16x64xf16, #nm_tile.shared<swizzled_blocks>>
     %xt = memref.alloc() : memref<16x16xf16, #gpu.address_space<workgroup>>
     %bar = memref.alloc() : memref<1xi64, #gpu.address_space<workgroup>>
     %address = memref.extract_aligned_pointer_as_index %bar : memref<1xi64, #gpu.address_space<workgroup>> -> index
@@ -30,13 +30,13 @@ func.func @bulk(%x: memref<64x16xf16>, %v: !map, %i: memref<16x1xi8>,
     scf.for %tile = %c0 to %n step %c1 {
       %sum = scf.for %k = %c0 to %n step %c1 iter_args(%acc = %zero) -> (vector<16x64xf32>) {
         nm_tile.bulk_copy threads = [64, 128] ins(%v[%k, %c0] : !map)
-          outs(%vt : memref<16x64xf16, #gpu.address_space<workgroup>>) mbarrier(%full : !llvm.ptr<3>)
+          outs(%vt : memref<16x64xf16, #nm_tile.shared<swizzled_blocks>>) mbarrier(%full : !llvm.ptr<3>)
         nm_tile.async_gather #w threads = [64, 128]
           ins(%x, %it : memref<64x16xf16>, memref<16x1xi8, #gpu.address_space<workgroup>>)
           outs(%xt : memref<16x16xf16, #gpu.address_space<workgroup>>)
         %r = nm_tile.matmul #w schedule = #s condensed
           ins(%xt, %vt : memref<16x16xf16, #gpu.address_space<workgroup>>,
-                         memref<16x64xf16, #gpu.address_space<workgroup>>)
+                         memref<16x64xf16, #nm_tile.shared<swizzled_blocks>>)
           acc(%acc : vector<16x64xf32>) -> vector<16x64xf32>
         scf.yield %r : vector<16x64xf32>
       }
@@ -67,18 +67,18 @@ func.func @loads(%x: memref<16x64xf16>, %v: memref<16x64xf16, strided<[65, 1]>>,
     %c0 = arith.constant 0 : index
     %zero = arith.constant dense<0.0> : vector<16x64xf32>
     %it = memref.alloc() : memref<16x1xi8, #gpu.address_space<workgroup>>
-    %vt = memref.alloc() : memref<16x64xf16, #gpu.address_space<workgroup>>
-    %xt = memref.alloc() : memref<16x64xf16, #gpu.address_space<workgroup>>
+    %vt = memref.alloc() : memref<16x64xf16, #nm_tile.shared<swizzled_rows>>
+    %xt = memref.alloc() : memref<16x64xf16, #nm_tile.shared<swizzled_rows>>
     %sum = scf.for %k = %c0 to %n step %c1 iter_args(%acc = %zero) -> (vector<16x64xf32>) {
       nm_tile.async_copy ins(%v : memref<16x64xf16, strided<[65, 1]>>)
-        outs(%vt : memref<16x64xf16, #gpu.address_space<workgroup>>)
+        outs(%vt : memref<16x64xf16, #nm_tile.shared<swizzled_rows>>)
       nm_tile.async_copy ins(%i : memref<16x1xi8>)
         outs(%it : memref<16x1xi8, #gpu.address_space<workgroup>>)
       nm_tile.async_copy ins(%x : memref<16x64xf16>)
-        outs(%xt : memref<16x64xf16, #gpu.address_space<workgroup>>)
+        outs(%xt : memref<16x64xf16, #nm_tile.shared<swizzled_rows>>)
       %r = nm_tile.matmul #w schedule = #s indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>]
-        ins(%xt, %vt, %it : memref<16x64xf16, #gpu.address_space<workgroup>>,
-                       memref<16x64xf16, #gpu.address_space<workgroup>>, memref<16x1xi8, #gpu.address_space<workgroup>>)
+        ins(%xt, %vt, %it : memref<16x64xf16, #nm_tile.shared<swizzled_rows>>,
+                       memref<16x64xf16, #nm_tile.shared<swizzled_rows>>, memref<16x1xi8, #gpu.address_space<workgroup>>)
         acc(%acc : vector<16x64xf32>) -> vector<16x64xf32>
       scf.yield %r : vector<16x64xf32>
     }

@@ -1,4 +1,4 @@
-// RUN: nm-opt %s --convert-nm-tile-to-threads --cse --split-input-file | FileCheck %s
+// RUN: nm-opt %s --nm-sparse-lay-out-accumulators --convert-nm-tile-to-threads --cse --split-input-file | FileCheck %s
 
 #w = #nm_sparse.encoding<8:32, block = [1, 64]>
 #s = #nm_tile.schedule<tile = [16, 64, 16], product = mma<warps = [1, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
@@ -19,7 +19,7 @@ func.func @streams(%x: memref<64x16xf16>, %v: memref<16x64xf16>, %i: memref<16x1
     %none = arith.constant 0 : i8
     %zero = arith.constant dense<0.0> : vector<16x64xf32>
     %it = memref.alloc() : memref<16x1xi8, #gpu.address_space<workgroup>>
-    %vt = memref.alloc() : memref<16x64xf16, #gpu.address_space<workgroup>>
+    %vt = memref.alloc() : memref<16x64xf16, #nm_tile.shared<swizzled_rows>>
     %xt = memref.alloc() : memref<16x16xf16, #gpu.address_space<workgroup>>
     nm_tile.async_copy ins(%i : memref<16x1xi8>)
       outs(%it : memref<16x1xi8, #gpu.address_space<workgroup>>)
@@ -27,13 +27,13 @@ func.func @streams(%x: memref<64x16xf16>, %v: memref<16x64xf16>, %i: memref<16x1
       %vs = memref.subview %v[%k, 0] [16, 64] [1, 1]
         : memref<16x64xf16> to memref<16x64xf16, strided<[64, 1], offset: ?>>
       nm_tile.async_copy ins(%vs : memref<16x64xf16, strided<[64, 1], offset: ?>>)
-        outs(%vt : memref<16x64xf16, #gpu.address_space<workgroup>>)
+        outs(%vt : memref<16x64xf16, #nm_tile.shared<swizzled_rows>>)
       nm_tile.async_gather #w
         ins(%x, %it : memref<64x16xf16>, memref<16x1xi8, #gpu.address_space<workgroup>>)
         outs(%xt : memref<16x16xf16, #gpu.address_space<workgroup>>)
       %r = nm_tile.matmul #w schedule = #s condensed
         ins(%xt, %vt : memref<16x16xf16, #gpu.address_space<workgroup>>,
-                       memref<16x64xf16, #gpu.address_space<workgroup>>)
+                       memref<16x64xf16, #nm_tile.shared<swizzled_rows>>)
         acc(%acc : vector<16x64xf32>) -> vector<16x64xf32>
       scf.yield %r : vector<16x64xf32>
     }
@@ -58,7 +58,7 @@ func.func @streams(%x: memref<64x16xf16>, %v: memref<16x64xf16>, %i: memref<16x1
 
 // CHECK-LABEL: func @one_step
 // CHECK: nm_tile.hints streams(%arg2 : memref<16x1xi8>)
-func.func @one_step(%x: memref<16x64xf16>, %v: memref<16x64xf16, 3>, %i: memref<16x1xi8>,
+func.func @one_step(%x: memref<16x64xf16>, %v: memref<16x64xf16, #nm_tile.shared<swizzled_rows>>, %i: memref<16x1xi8>,
                     %out: memref<16x64xf32>) {
   %c1 = arith.constant 1 : index
   %c64 = arith.constant 64 : index
@@ -72,7 +72,7 @@ func.func @one_step(%x: memref<16x64xf16>, %v: memref<16x64xf16, 3>, %i: memref<
         ins(%x, %i : memref<16x64xf16>, memref<16x1xi8>)
         outs(%xt : memref<16x16xf16, #gpu.address_space<workgroup>>)
       %r = nm_tile.matmul #w schedule = #s condensed
-        ins(%xt, %v : memref<16x16xf16, #gpu.address_space<workgroup>>, memref<16x64xf16, 3>)
+        ins(%xt, %v : memref<16x16xf16, #gpu.address_space<workgroup>>, memref<16x64xf16, #nm_tile.shared<swizzled_rows>>)
         acc(%acc : vector<16x64xf32>) -> vector<16x64xf32>
       scf.yield %r : vector<16x64xf32>
     }
@@ -105,7 +105,7 @@ func.func @table(%x: memref<64x16xf16>, %v: memref<16x64xf16>, %i: memref<16x1xi
     %n = arith.index_castui %steps : i32 to index
     %zero = arith.constant dense<0.0> : vector<16x64xf32>
     %it = memref.alloc() : memref<16x1xi8, #gpu.address_space<workgroup>>
-    %vt = memref.alloc() : memref<16x64xf16, #gpu.address_space<workgroup>>
+    %vt = memref.alloc() : memref<16x64xf16, #nm_tile.shared<swizzled_rows>>
     %xt = memref.alloc() : memref<16x16xf16, #gpu.address_space<workgroup>>
     nm_tile.async_copy ins(%i : memref<16x1xi8>)
       outs(%it : memref<16x1xi8, #gpu.address_space<workgroup>>)
@@ -113,13 +113,13 @@ func.func @table(%x: memref<64x16xf16>, %v: memref<16x64xf16>, %i: memref<16x1xi
       %vs = memref.subview %v[%k, 0] [16, 64] [1, 1]
         : memref<16x64xf16> to memref<16x64xf16, strided<[64, 1], offset: ?>>
       nm_tile.async_copy ins(%vs : memref<16x64xf16, strided<[64, 1], offset: ?>>)
-        outs(%vt : memref<16x64xf16, #gpu.address_space<workgroup>>)
+        outs(%vt : memref<16x64xf16, #nm_tile.shared<swizzled_rows>>)
       nm_tile.async_gather #w
         ins(%x, %it : memref<64x16xf16>, memref<16x1xi8, #gpu.address_space<workgroup>>)
         outs(%xt : memref<16x16xf16, #gpu.address_space<workgroup>>)
       %r = nm_tile.matmul #w schedule = #s condensed
         ins(%xt, %vt : memref<16x16xf16, #gpu.address_space<workgroup>>,
-                       memref<16x64xf16, #gpu.address_space<workgroup>>)
+                       memref<16x64xf16, #nm_tile.shared<swizzled_rows>>)
         acc(%acc : vector<16x64xf32>) -> vector<16x64xf32>
       scf.yield %r : vector<16x64xf32>
     }

@@ -1,4 +1,4 @@
-// RUN: nm-opt %s --convert-nm-tile-to-threads --split-input-file --verify-diagnostics
+// RUN: nm-opt %s --nm-sparse-lay-out-accumulators --convert-nm-tile-to-threads --split-input-file --verify-diagnostics
 
 #w = #nm_sparse.encoding<8:32, block = [1, 64]>
 #s = #nm_tile.schedule<tile = [16, 64, 16], product = mma<warps = [1, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
@@ -23,7 +23,7 @@ func.func @f32_mma(%x: memref<16x16xf32, 3>, %v: memref<16x64xf32, 3>) {
 #w = #nm_sparse.encoding<8:32, block = [1, 32]>
 #s = #nm_tile.schedule<tile = [64, 64, 16], product = wgmma<warps = [1, 4]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
 
-func.func @narrow_wgmma(%x: memref<32x64xf16, 3>, %v: memref<16x64xf16, 3>) {
+func.func @narrow_wgmma(%x: memref<32x64xf16, #nm_tile.shared<swizzled_blocks>>, %v: memref<16x64xf16, #nm_tile.shared<swizzled_blocks>>) {
   %c1 = arith.constant 1 : index
   gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
              threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
@@ -31,7 +31,7 @@ func.func @narrow_wgmma(%x: memref<32x64xf16, 3>, %v: memref<16x64xf16, 3>) {
     // expected-error @below {{with product = wgmma needs panels of a multiple of 64 outputs that align with its tiles, got #nm_sparse.encoding<8:32, block = [1, 32]>}}
     // expected-error @below {{failed to legalize operation}}
     %r = nm_tile.matmul #w schedule = #s condensed
-      ins(%x, %v : memref<32x64xf16, 3>, memref<16x64xf16, 3>)
+      ins(%x, %v : memref<32x64xf16, #nm_tile.shared<swizzled_blocks>>, memref<16x64xf16, #nm_tile.shared<swizzled_blocks>>)
       acc(%zero : vector<64x64xf32>) -> vector<64x64xf32>
     gpu.terminator
   }
@@ -52,7 +52,7 @@ func.func @two_layouts(%x: memref<4x32xf32, 3>, %v: memref<4x32xf32, 3>) {
     %r = nm_tile.matmul #w schedule = #s condensed
       ins(%x, %v : memref<4x32xf32, 3>, memref<4x32xf32, 3>)
       acc(%zero : vector<32x32xf32>) -> vector<32x32xf32>
-    // expected-error @below {{must have the schedule of the other products of its launch}}
+    // expected-error @below {{must have the schedule and the layout of the other products of its sum: threads share it in one way}}
     %q = nm_tile.matmul #w schedule = #t condensed
       ins(%x, %v : memref<4x32xf32, 3>, memref<4x32xf32, 3>)
       acc(%r : vector<32x32xf32>) -> vector<32x32xf32>
@@ -66,14 +66,14 @@ func.func @two_layouts(%x: memref<4x32xf32, 3>, %v: memref<4x32xf32, 3>) {
 #w = #nm_sparse.encoding<8:32, block = [1, 64]>
 #s = #nm_tile.schedule<tile = [16, 64, 16], product = mma<warps = [1, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
 
-func.func @part_rows(%x: memref<16x16xf16, 3>, %v: memref<16x64xf16, 3>,
+func.func @part_rows(%x: memref<16x16xf16, 3>, %v: memref<16x64xf16, #nm_tile.shared<swizzled_rows>>,
                      %parts: memref<512x2xf32>) {
   %c1 = arith.constant 1 : index
   gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
              threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
     %zero = arith.constant dense<0.0> : vector<16x64xf32>
     %r = nm_tile.matmul #w schedule = #s condensed
-      ins(%x, %v : memref<16x16xf16, 3>, memref<16x64xf16, 3>)
+      ins(%x, %v : memref<16x16xf16, 3>, memref<16x64xf16, #nm_tile.shared<swizzled_rows>>)
       acc(%zero : vector<16x64xf32>) -> vector<16x64xf32>
     // expected-error @below {{needs rows that divide the 256 elements which the 64 threads access at a time, in pieces of 16 bytes; got 'memref<512x2xf32>'}}
     // expected-error @below {{failed to legalize}}
@@ -88,13 +88,13 @@ func.func @part_rows(%x: memref<16x16xf16, 3>, %v: memref<16x64xf16, 3>,
 #w = #nm_sparse.encoding<8:32, block = [1, 64]>
 #s = #nm_tile.schedule<tile = [16, 64, 16], product = mma<warps = [1, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
 
-func.func @from_outside(%x: memref<16x16xf16, 3>, %v: memref<16x64xf16, 3>, %zero: vector<16x64xf32>) {
+func.func @from_outside(%x: memref<16x16xf16, 3>, %v: memref<16x64xf16, #nm_tile.shared<swizzled_rows>>, %zero: vector<16x64xf32>) {
   %c1 = arith.constant 1 : index
   gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
              threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
     // expected-error @below {{takes a tile, 'vector<16x64xf32>', from outside of the launch, where no thread has a part of it; legal are a splat constant and what the launch computes}}
     %r = nm_tile.matmul #w schedule = #s condensed
-      ins(%x, %v : memref<16x16xf16, 3>, memref<16x64xf16, 3>)
+      ins(%x, %v : memref<16x16xf16, 3>, memref<16x64xf16, #nm_tile.shared<swizzled_rows>>)
       acc(%zero : vector<16x64xf32>) -> vector<16x64xf32>
     gpu.terminator
   }
@@ -106,14 +106,14 @@ func.func @from_outside(%x: memref<16x16xf16, 3>, %v: memref<16x64xf16, 3>, %zer
 #w = #nm_sparse.encoding<8:32, block = [1, 64]>
 #s = #nm_tile.schedule<tile = [16, 64, 16], product = mma<warps = [1, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
 
-func.func @transposed_tile(%x: memref<16x16xf16, 3>, %v: memref<16x64xf16, 3>, %out: memref<64x16xf32>) {
+func.func @transposed_tile(%x: memref<16x16xf16, 3>, %v: memref<16x64xf16, #nm_tile.shared<swizzled_rows>>, %out: memref<64x16xf32>) {
   %c1 = arith.constant 1 : index
   gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
              threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
     %c0 = arith.constant 0 : index
     %zero = arith.constant dense<0.0> : vector<16x64xf32>
     %r = nm_tile.matmul #w schedule = #s condensed
-      ins(%x, %v : memref<16x16xf16, 3>, memref<16x64xf16, 3>)
+      ins(%x, %v : memref<16x16xf16, 3>, memref<16x64xf16, #nm_tile.shared<swizzled_rows>>)
       acc(%zero : vector<16x64xf32>) -> vector<16x64xf32>
     // expected-error @below {{'vector.transpose' op takes a tile of its launch, 'vector<16x64xf32>', of which each thread has a part; legal are nm_tile.matmul, sum_warps, load_part and store_part, elementwise operations, splat constants, broadcasts of scalars, unmasked transfers of buffers, and loops and branches of scf}}
     %t = vector.transpose %r, [1, 0] : vector<16x64xf32> to vector<64x16xf32>
@@ -127,7 +127,7 @@ func.func @transposed_tile(%x: memref<16x16xf16, 3>, %v: memref<16x64xf16, 3>, %
 #w = #nm_sparse.encoding<8:32, block = [1, 64]>
 #s = #nm_tile.schedule<tile = [16, 64, 16], product = mma<warps = [1, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
 
-func.func @made_from_parts(%x: memref<16x16xf16, 3>, %v: memref<16x64xf16, 3>, %m: memref<1024xf32>) {
+func.func @made_from_parts(%x: memref<16x16xf16, 3>, %v: memref<16x64xf16, #nm_tile.shared<swizzled_rows>>, %m: memref<1024xf32>) {
   %c1 = arith.constant 1 : index
   gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
              threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
@@ -136,7 +136,7 @@ func.func @made_from_parts(%x: memref<16x16xf16, 3>, %v: memref<16x64xf16, 3>, %
     // expected-error @below {{'vector.shape_cast' op makes a tile of its launch, 'vector<16x64xf32>', and no thread could make its part alone; legal are nm_tile.matmul,}}
     %zero = vector.shape_cast %row : vector<1024xf32> to vector<16x64xf32>
     %r = nm_tile.matmul #w schedule = #s condensed
-      ins(%x, %v : memref<16x16xf16, 3>, memref<16x64xf16, 3>)
+      ins(%x, %v : memref<16x16xf16, 3>, memref<16x64xf16, #nm_tile.shared<swizzled_rows>>)
       acc(%zero : vector<16x64xf32>) -> vector<16x64xf32>
     gpu.terminator
   }
@@ -148,14 +148,14 @@ func.func @made_from_parts(%x: memref<16x16xf16, 3>, %v: memref<16x64xf16, 3>, %
 #w = #nm_sparse.encoding<8:32, block = [1, 64]>
 #s = #nm_tile.schedule<tile = [16, 64, 16], product = mma<warps = [1, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
 
-func.func @masked_tile(%x: memref<16x16xf16, 3>, %v: memref<16x64xf16, 3>, %out: memref<16x64xf32>, %n: index) {
+func.func @masked_tile(%x: memref<16x16xf16, 3>, %v: memref<16x64xf16, #nm_tile.shared<swizzled_rows>>, %out: memref<16x64xf32>, %n: index) {
   %c1 = arith.constant 1 : index
   gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
              threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
     %c0 = arith.constant 0 : index
     %zero = arith.constant dense<0.0> : vector<16x64xf32>
     %r = nm_tile.matmul #w schedule = #s condensed
-      ins(%x, %v : memref<16x16xf16, 3>, memref<16x64xf16, 3>)
+      ins(%x, %v : memref<16x16xf16, 3>, memref<16x64xf16, #nm_tile.shared<swizzled_rows>>)
       acc(%zero : vector<16x64xf32>) -> vector<16x64xf32>
     %mask = vector.create_mask %n, %n : vector<16x64xi1>
     // expected-error @below {{'vector.transfer_write' op takes a tile of its launch}}
@@ -171,7 +171,7 @@ func.func @masked_tile(%x: memref<16x16xf16, 3>, %v: memref<16x64xf16, 3>, %out:
 #w = #nm_sparse.encoding<8:32, block = [1, 64]>
 #s = #nm_tile.schedule<tile = [16, 64, 16], product = mma<warps = [1, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
 
-func.func @unrelated_read(%x: memref<16x16xf16, 3>, %v: memref<16x64xf16, 3>, %in: memref<16x64xf32>, %out: memref<f32>) {
+func.func @unrelated_read(%x: memref<16x16xf16, 3>, %v: memref<16x64xf16, #nm_tile.shared<swizzled_rows>>, %in: memref<16x64xf32>, %out: memref<f32>) {
   %c1 = arith.constant 1 : index
   gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
              threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
@@ -179,7 +179,7 @@ func.func @unrelated_read(%x: memref<16x16xf16, 3>, %v: memref<16x64xf16, 3>, %i
     %zero = arith.constant dense<0.0> : vector<16x64xf32>
     %pad = arith.constant 0.0 : f32
     %r = nm_tile.matmul #w schedule = #s condensed
-      ins(%x, %v : memref<16x16xf16, 3>, memref<16x64xf16, 3>)
+      ins(%x, %v : memref<16x16xf16, 3>, memref<16x64xf16, #nm_tile.shared<swizzled_rows>>)
       acc(%zero : vector<16x64xf32>) -> vector<16x64xf32>
     // expected-error @below {{'vector.transfer_read' op reads 'vector<16x64xf32>', which is no tile of the launch, so that each thread would read all of it; legal are accumulators of its nm_tile.matmul, results of the launch, which have their shape, 'vector<16x64xf32>', and what is computed with them element by element}}
     %read = vector.transfer_read %in[%c0, %c0], %pad {in_bounds = [true, true]} : memref<16x64xf32>, vector<16x64xf32>
@@ -195,7 +195,7 @@ func.func @unrelated_read(%x: memref<16x16xf16, 3>, %v: memref<16x64xf16, 3>, %i
 #w = #nm_sparse.encoding<8:32, block = [1, 64]>
 #s = #nm_tile.schedule<tile = [16, 64, 16], product = mma<warps = [1, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
 
-func.func @unrelated_write(%x: memref<16x16xf16, 3>, %v: memref<16x64xf16, 3>) {
+func.func @unrelated_write(%x: memref<16x16xf16, 3>, %v: memref<16x64xf16, #nm_tile.shared<swizzled_rows>>) {
   %c1 = arith.constant 1 : index
   gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
              threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
@@ -204,7 +204,7 @@ func.func @unrelated_write(%x: memref<16x16xf16, 3>, %v: memref<16x64xf16, 3>) {
     %own = memref.alloc() : memref<16x64xf32, 3>
     %ones = arith.constant dense<1.0> : vector<16x64xf32>
     %r = nm_tile.matmul #w schedule = #s condensed
-      ins(%x, %v : memref<16x16xf16, 3>, memref<16x64xf16, 3>)
+      ins(%x, %v : memref<16x16xf16, 3>, memref<16x64xf16, #nm_tile.shared<swizzled_rows>>)
       acc(%zero : vector<16x64xf32>) -> vector<16x64xf32>
     // expected-error @below {{'vector.transfer_write' op writes 'vector<16x64xf32>', which is no tile of the launch, so that each thread would write all of it;}}
     vector.transfer_write %ones, %own[%c0, %c0] {in_bounds = [true, true]} : vector<16x64xf32>, memref<16x64xf32, 3>
@@ -218,7 +218,7 @@ func.func @unrelated_write(%x: memref<16x16xf16, 3>, %v: memref<16x64xf16, 3>) {
 #w = #nm_sparse.encoding<8:32, block = [1, 64]>
 #s = #nm_tile.schedule<tile = [16, 64, 16], product = mma<warps = [1, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
 
-func.func @other_shape(%x: memref<16x16xf16, 3>, %v: memref<16x64xf16, 3>, %out: memref<8x64xf32>) {
+func.func @other_shape(%x: memref<16x16xf16, 3>, %v: memref<16x64xf16, #nm_tile.shared<swizzled_rows>>, %out: memref<8x64xf32>) {
   %c1 = arith.constant 1 : index
   gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
              threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
@@ -226,7 +226,7 @@ func.func @other_shape(%x: memref<16x16xf16, 3>, %v: memref<16x64xf16, 3>, %out:
     %zero = arith.constant dense<0.0> : vector<16x64xf32>
     %ones = arith.constant dense<1.0> : vector<8x64xf32>
     %r = nm_tile.matmul #w schedule = #s condensed
-      ins(%x, %v : memref<16x16xf16, 3>, memref<16x64xf16, 3>)
+      ins(%x, %v : memref<16x16xf16, 3>, memref<16x64xf16, #nm_tile.shared<swizzled_rows>>)
       acc(%zero : vector<16x64xf32>) -> vector<16x64xf32>
     // expected-error @below {{'vector.transfer_write' op writes 'vector<8x64xf32>', which is no tile of the launch}}
     vector.transfer_write %ones, %out[%c0, %c0] {in_bounds = [true, true]} : vector<8x64xf32>, memref<8x64xf32>
@@ -240,7 +240,7 @@ func.func @other_shape(%x: memref<16x16xf16, 3>, %v: memref<16x64xf16, 3>, %out:
 #w = #nm_sparse.encoding<8:32, block = [1, 64]>
 #s = #nm_tile.schedule<tile = [16, 64, 16], product = mma<warps = [1, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
 
-func.func @copy_of_tensors(%x: memref<16x16xf16, 3>, %v: memref<16x64xf16, 3>, %src: tensor<16x64xf16>, %dst: tensor<16x64xf16>) {
+func.func @copy_of_tensors(%x: memref<16x16xf16, 3>, %v: memref<16x64xf16, #nm_tile.shared<swizzled_rows>>, %src: tensor<16x64xf16>, %dst: tensor<16x64xf16>) {
   %c1 = arith.constant 1 : index
   gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
              threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
@@ -249,7 +249,7 @@ func.func @copy_of_tensors(%x: memref<16x16xf16, 3>, %v: memref<16x64xf16, 3>, %
     // expected-error @below {{failed to legalize operation}}
     %copied = nm_tile.async_copy ins(%src : tensor<16x64xf16>) outs(%dst : tensor<16x64xf16>) -> tensor<16x64xf16>
     %r = nm_tile.matmul #w schedule = #s condensed
-      ins(%x, %v : memref<16x16xf16, 3>, memref<16x64xf16, 3>)
+      ins(%x, %v : memref<16x16xf16, 3>, memref<16x64xf16, #nm_tile.shared<swizzled_rows>>)
       acc(%zero : vector<16x64xf32>) -> vector<16x64xf32>
     gpu.terminator
   }
@@ -272,6 +272,29 @@ func.func @rhs_order(%x: memref<16x16xf16, 3>, %v: memref<64x16xf16, 3>) {
       indexing_maps = [affine_map<(m, n, k) -> (k, m)>, affine_map<(m, n, k) -> (n, k)>]
       ins(%x, %v : memref<16x16xf16, 3>, memref<64x16xf16, 3>)
       acc(%zero : vector<16x64xf32>) -> vector<16x64xf32>
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
+#w = #nm_sparse.encoding<4:8, block = [1, 32]>
+#s = #nm_tile.schedule<tile = [32, 32, 4], product = simt<warps = [1, 1]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
+#t = #nm_tile.schedule<tile = [32, 32, 4], product = simt<warps = [1, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
+
+func.func @fewer_threads(%x: memref<4x32xf32, 3>, %v: memref<4x32xf32, 3>) {
+  %c1 = arith.constant 1 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
+    %zero = arith.constant dense<0.0> : vector<32x32xf32>
+    %r = nm_tile.matmul #w schedule = #s condensed
+      ins(%x, %v : memref<4x32xf32, 3>, memref<4x32xf32, 3>)
+      acc(%zero : vector<32x32xf32>) -> vector<32x32xf32>
+    // expected-error @below {{must have as many threads as the other products of its launch, 32, got 64}}
+    %q = nm_tile.matmul #w schedule = #t condensed
+      ins(%x, %v : memref<4x32xf32, 3>, memref<4x32xf32, 3>)
+      acc(%zero : vector<32x32xf32>) -> vector<32x32xf32>
     gpu.terminator
   }
   return

@@ -1,4 +1,4 @@
-// RUN: nm-opt %s --convert-nm-tile-to-threads --canonicalize --cse | FileCheck %s
+// RUN: nm-opt %s --nm-sparse-lay-out-accumulators --convert-nm-tile-to-threads --canonicalize --cse | FileCheck %s
 
 #w = #nm_sparse.encoding<8:32, block = [1, 64]>
 #s = #nm_tile.schedule<tile = [16, 64, 16], product = mma<warps = [1, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
@@ -18,7 +18,7 @@
 // CHECK: vector.load %arg2[%arg3, %c0, %[[ROW]], %[[COLUMN]]] {alignment = 16 : i64}
 // CHECK-COUNT-3: vector.load
 // CHECK-COUNT-16: arith.addf
-func.func @parts(%x: memref<16x16xf16, 3>, %v: memref<16x64xf16, 3>,
+func.func @parts(%x: memref<16x16xf16, 3>, %v: memref<16x64xf16, #nm_tile.shared<swizzled_rows>>,
                  %parts: memref<?x2x16x64xf32>, %tile: index, %out: memref<16x64xf32>) {
   %c1 = arith.constant 1 : index
   %c64 = arith.constant 64 : index
@@ -27,7 +27,7 @@ func.func @parts(%x: memref<16x16xf16, 3>, %v: memref<16x64xf16, 3>,
     %c0 = arith.constant 0 : index
     %zero = arith.constant dense<0.0> : vector<16x64xf32>
     %r = nm_tile.matmul #w schedule = #s condensed
-      ins(%x, %v : memref<16x16xf16, 3>, memref<16x64xf16, 3>)
+      ins(%x, %v : memref<16x16xf16, 3>, memref<16x64xf16, #nm_tile.shared<swizzled_rows>>)
       acc(%zero : vector<16x64xf32>) -> vector<16x64xf32>
     nm_tile.store_part %r, %parts[%tile, %c1] : vector<16x64xf32>, memref<?x2x16x64xf32>
     %other = nm_tile.load_part %parts[%tile, %c0] : memref<?x2x16x64xf32>, vector<16x64xf32>

@@ -1,4 +1,4 @@
-// RUN: nm-opt %s --convert-nm-tile-to-threads --split-input-file -verify-diagnostics | FileCheck %s
+// RUN: nm-opt %s --nm-sparse-lay-out-accumulators --convert-nm-tile-to-threads --split-input-file -verify-diagnostics | FileCheck %s
 
 #w = #nm_sparse.encoding<8:32, block = [1, 64]>
 #s = #nm_tile.schedule<tile = [64, 64, 32], product = mma<warps = [2, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
@@ -12,7 +12,7 @@
 // CHECK: %[[WORD:.*]] = nm_tile.read_only_load %[[PERM]][%{{.*}}] : memref<100xi32>, i32
 // CHECK: %[[ROW:.*]] = arith.index_castui %[[WORD]]
 // CHECK: vector.store %{{.*}}, %[[OUT]][%[[ROW]], %{{.*}}] {{.*}} : memref<100x?xf16>, vector<8xf16>
-func.func @rows(%x: memref<32x64xf16, 3>, %v: memref<32x64xf16, 3>, %out: memref<100x?xf16>, %perm: memref<100xi32>, %n: index, %m: index) {
+func.func @rows(%x: memref<32x64xf16, #nm_tile.shared<swizzled_rows>>, %v: memref<32x64xf16, #nm_tile.shared<swizzled_rows>>, %out: memref<100x?xf16>, %perm: memref<100xi32>, %n: index, %m: index) {
   %c1 = arith.constant 1 : index
   %c128 = arith.constant 128 : index
   %view = nm_tile.permuted_view %out, %perm dim = 0 : memref<100x?xf16>, memref<100xi32>
@@ -21,7 +21,7 @@ func.func @rows(%x: memref<32x64xf16, 3>, %v: memref<32x64xf16, 3>, %out: memref
     %c0 = arith.constant 0 : index
     %zero = arith.constant dense<0.0> : vector<64x64xf32>
     %acc = nm_tile.matmul #w schedule = #s condensed tokens_contiguous
-      ins(%x, %v : memref<32x64xf16, 3>, memref<32x64xf16, 3>)
+      ins(%x, %v : memref<32x64xf16, #nm_tile.shared<swizzled_rows>>, memref<32x64xf16, #nm_tile.shared<swizzled_rows>>)
       acc(%zero : vector<64x64xf32>) -> vector<64x64xf32>
     %cast = arith.truncf %acc : vector<64x64xf32> to vector<64x64xf16>
     %tile = memref.subview %view[%by, 0] [%n, %m] [1, 1] : memref<100x?xf16> to memref<?x?xf16, strided<[?, 1], offset: ?>>

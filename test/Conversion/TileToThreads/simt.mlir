@@ -1,7 +1,7 @@
-// RUN: nm-opt %s --convert-nm-tile-to-threads --split-input-file | FileCheck %s
-// RUN: nm-opt %s --convert-nm-tile-to-threads --split-input-file | FileCheck %s --check-prefix=PRODUCTS
-// RUN: nm-opt %s --convert-nm-tile-to-threads --split-input-file | FileCheck %s --check-prefix=READS
-// RUN: nm-opt %s --convert-nm-tile-to-threads --split-input-file | FileCheck %s --check-prefix=LANES
+// RUN: nm-opt %s --nm-sparse-lay-out-accumulators --convert-nm-tile-to-threads --split-input-file | FileCheck %s
+// RUN: nm-opt %s --nm-sparse-lay-out-accumulators --convert-nm-tile-to-threads --split-input-file | FileCheck %s --check-prefix=PRODUCTS
+// RUN: nm-opt %s --nm-sparse-lay-out-accumulators --convert-nm-tile-to-threads --split-input-file | FileCheck %s --check-prefix=READS
+// RUN: nm-opt %s --nm-sparse-lay-out-accumulators --convert-nm-tile-to-threads --split-input-file | FileCheck %s --check-prefix=LANES
 
 #w = #nm_sparse.encoding<2:4, block = [1, 8]>
 #s = #nm_tile.schedule<tile = [32, 32, 4], product = simt<warps = [1, 1]>, transfers = {x = copy, values = copy, index = staged}, pipeline = async_groups<stages = 2>, grid = flat>

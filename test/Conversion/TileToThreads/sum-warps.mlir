@@ -1,4 +1,4 @@
-// RUN: nm-opt %s --split-input-file --verify-diagnostics --convert-nm-tile-to-threads --canonicalize | FileCheck %s
+// RUN: nm-opt %s --split-input-file --verify-diagnostics --nm-sparse-lay-out-accumulators --convert-nm-tile-to-threads --canonicalize | FileCheck %s
 
 // Each warp leaves its shares beside each other; the first one adds them in the
 // order of the warps, and writes the sum.

@@ -1,4 +1,4 @@
-// RUN: nm-opt %s --convert-nm-tile-to-threads --split-input-file | FileCheck %s
+// RUN: nm-opt %s --nm-sparse-lay-out-accumulators --convert-nm-tile-to-threads --split-input-file | FileCheck %s
 
 #w = #nm_sparse.encoding<8:32, block = [1, 64]>
 #s = #nm_tile.schedule<tile = [16, 64, 16], product = mma<warps = [1, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
@@ -17,7 +17,7 @@
 // CHECK: vector.transfer_write %[[MAX]], %[[OWN]]{{.*}} : vector<16x64xf32>
 // CHECK-NOT: vector<16x64xf32>
 // CHECK: vector.store {{.*}} : memref<16x64xf32>, vector<2xf32>
-func.func @own_vector(%x: memref<16x16xf16, 3>, %v: memref<16x64xf16, 3>, %out: memref<16x64xf32>) {
+func.func @own_vector(%x: memref<16x16xf16, 3>, %v: memref<16x64xf16, #nm_tile.shared<swizzled_rows>>, %out: memref<16x64xf32>) {
   %c1 = arith.constant 1 : index
   gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
              threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
@@ -26,7 +26,7 @@ func.func @own_vector(%x: memref<16x16xf16, 3>, %v: memref<16x64xf16, 3>, %out: 
     %own = memref.alloca() : memref<16x64xf32>
     %zero = arith.constant dense<0.0> : vector<16x64xf32>
     %r = nm_tile.matmul #w schedule = #s condensed
-      ins(%x, %v : memref<16x16xf16, 3>, memref<16x64xf16, 3>)
+      ins(%x, %v : memref<16x16xf16, 3>, memref<16x64xf16, #nm_tile.shared<swizzled_rows>>)
       acc(%zero : vector<16x64xf32>) -> vector<16x64xf32>
     %read = vector.transfer_read %own[%c0, %c0], %pad {in_bounds = [true, true]} : memref<16x64xf32>, vector<16x64xf32>
     %max = arith.maximumf %read, %zero : vector<16x64xf32>
@@ -50,7 +50,7 @@ func.func @own_vector(%x: memref<16x16xf16, 3>, %v: memref<16x64xf16, 3>, %out: 
 // CHECK: scf.if {{.*}} -> ({{(f32, )*}}f32)
 // CHECK: vector.store {{.*}} vector<16x64xf32>
 // CHECK: vector.store {{.*}} vector<2xf32>
-func.func @carried(%x: memref<16x16xf16, 3>, %v: memref<16x64xf16, 3>, %n: index, %some: i1,
+func.func @carried(%x: memref<16x16xf16, 3>, %v: memref<16x64xf16, #nm_tile.shared<swizzled_rows>>, %n: index, %some: i1,
                    %m: memref<16x64xf32>, %out: memref<16x64xf32>) {
   %c1 = arith.constant 1 : index
   gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
@@ -59,7 +59,7 @@ func.func @carried(%x: memref<16x16xf16, 3>, %v: memref<16x64xf16, 3>, %n: index
     %zero = arith.constant dense<0.0> : vector<16x64xf32>
     %both:2 = scf.for %k = %c0 to %n step %c1 iter_args(%acc = %zero, %own = %zero) -> (vector<16x64xf32>, vector<16x64xf32>) {
       %next = nm_tile.matmul #w schedule = #s condensed
-        ins(%x, %v : memref<16x16xf16, 3>, memref<16x64xf16, 3>)
+        ins(%x, %v : memref<16x16xf16, 3>, memref<16x64xf16, #nm_tile.shared<swizzled_rows>>)
         acc(%acc : vector<16x64xf32>) -> vector<16x64xf32>
       %load = vector.load %m[%k, %c0] : memref<16x64xf32>, vector<16x64xf32>
       %sum = arith.addf %own, %load : vector<16x64xf32>
@@ -92,7 +92,7 @@ func.func @carried(%x: memref<16x16xf16, 3>, %v: memref<16x64xf16, 3>, %n: index
 // CHECK-COUNT-8: vector.load {{.*}}, vector<2xf32>
 // CHECK-COUNT-16: arith.negf %{{.*}} : f32
 // CHECK: vector.store {{.*}}, vector<2xf32>
-func.func @without_product(%x: memref<16x16xf16, 3>, %v: memref<16x64xf16, 3>, %in: memref<16x64xf32>,
+func.func @without_product(%x: memref<16x16xf16, 3>, %v: memref<16x64xf16, #nm_tile.shared<swizzled_rows>>, %in: memref<16x64xf32>,
                            %out: memref<16x64xf32>) {
   %c1 = arith.constant 1 : index
   gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
@@ -101,7 +101,7 @@ func.func @without_product(%x: memref<16x16xf16, 3>, %v: memref<16x64xf16, 3>, %
     %zero = arith.constant dense<0.0> : vector<16x64xf32>
     %pad = arith.constant 0.0 : f32
     %r = nm_tile.matmul #w schedule = #s condensed
-      ins(%x, %v : memref<16x16xf16, 3>, memref<16x64xf16, 3>)
+      ins(%x, %v : memref<16x16xf16, 3>, memref<16x64xf16, #nm_tile.shared<swizzled_rows>>)
       acc(%zero : vector<16x64xf32>) -> vector<16x64xf32>
     %unused = vector.transfer_read %in[%c0, %c0], %pad {in_bounds = [true, true]} : memref<16x64xf32>, vector<16x64xf32>
     %read = vector.transfer_read %in[%c0, %c0], %pad {in_bounds = [true, true]} : memref<16x64xf32>, vector<16x64xf32>

@@ -1,4 +1,4 @@
-// RUN: nm-opt %s --convert-nm-tile-to-threads --split-input-file | FileCheck %s
+// RUN: nm-opt %s --nm-sparse-lay-out-accumulators --convert-nm-tile-to-threads --split-input-file | FileCheck %s
 
 #w = #nm_sparse.encoding<8:32, block = [1, 64]>
 #s = #nm_tile.schedule<tile = [64, 256, 32], product = wgmma<warps = [1, 8]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
@@ -15,7 +15,7 @@
 // CHECK: nvvm.wgmma.commit.group.sync.aligned
 // CHECK-NEXT: nvvm.wgmma.wait.group.sync.aligned 0
 // CHECK-COUNT-64: llvm.extractvalue
-func.func @panels(%x: memref<128x64xf16, 3>, %v: memref<32x256xf16, 3>, %out: memref<256x64xf32>) {
+func.func @panels(%x: memref<128x64xf16, #nm_tile.shared<swizzled_blocks>>, %v: memref<32x256xf16, #nm_tile.shared<swizzled_blocks>>, %out: memref<256x64xf32>) {
   %c1 = arith.constant 1 : index
   %c256 = arith.constant 256 : index
   gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
@@ -23,7 +23,7 @@ func.func @panels(%x: memref<128x64xf16, 3>, %v: memref<32x256xf16, 3>, %out: me
     %c0 = arith.constant 0 : index
     %zero = arith.constant dense<0.0> : vector<64x256xf32>
     %r = nm_tile.matmul #w schedule = #s condensed tokens_contiguous
-      ins(%x, %v : memref<128x64xf16, 3>, memref<32x256xf16, 3>)
+      ins(%x, %v : memref<128x64xf16, #nm_tile.shared<swizzled_blocks>>, memref<32x256xf16, #nm_tile.shared<swizzled_blocks>>)
       acc(%zero : vector<64x256xf32>) -> vector<64x256xf32>
     vector.transfer_write %r, %out[%c0, %c0] {in_bounds = [true, true],
       permutation_map = affine_map<(n, m) -> (m, n)>} : vector<64x256xf32>, memref<256x64xf32>
@@ -49,7 +49,7 @@ func.func @panels(%x: memref<128x64xf16, 3>, %v: memref<32x256xf16, 3>, %out: me
 // CHECK: %[[INNER:.*]] = arith.remui %[[COLUMN]], %{{c64.*}} : index
 // CHECK: %[[WORD:.*]] = arith.xori %[[INNER]], %[[KEY]] : index
 // CHECK: nvgpu.device_async_copy {{.*}}[%[[BLOCK]], %[[ROW]], %[[WORD]]], 8 {bypassL1}
-func.func @blocks(%src: memref<16x128xf16>, %x: memref<16x128xf16, 3>, %v: memref<16x64xf16, 3>,
+func.func @blocks(%src: memref<16x128xf16>, %x: memref<16x128xf16, #nm_tile.shared<swizzled_blocks>>, %v: memref<16x64xf16, #nm_tile.shared<swizzled_blocks>>,
                   %out: memref<64x128xf32>) {
   %c1 = arith.constant 1 : index
   %c128 = arith.constant 128 : index
@@ -57,9 +57,9 @@ func.func @blocks(%src: memref<16x128xf16>, %x: memref<16x128xf16, 3>, %v: memre
              threads(%tx, %ty, %tz) in (%sx = %c128, %sy = %c1, %sz = %c1) {
     %c0 = arith.constant 0 : index
     %zero = arith.constant dense<0.0> : vector<128x64xf32>
-    nm_tile.async_copy ins(%src : memref<16x128xf16>) outs(%x : memref<16x128xf16, 3>)
+    nm_tile.async_copy ins(%src : memref<16x128xf16>) outs(%x : memref<16x128xf16, #nm_tile.shared<swizzled_blocks>>)
     %r = nm_tile.matmul #w schedule = #s condensed tokens_contiguous
-      ins(%x, %v : memref<16x128xf16, 3>, memref<16x64xf16, 3>)
+      ins(%x, %v : memref<16x128xf16, #nm_tile.shared<swizzled_blocks>>, memref<16x64xf16, #nm_tile.shared<swizzled_blocks>>)
       acc(%zero : vector<128x64xf32>) -> vector<128x64xf32>
     vector.transfer_write %r, %out[%c0, %c0] {in_bounds = [true, true],
       permutation_map = affine_map<(n, m) -> (m, n)>} : vector<128x64xf32>, memref<64x128xf32>
@@ -82,7 +82,7 @@ func.func @blocks(%src: memref<16x128xf16>, %x: memref<16x128xf16, 3>, %v: memre
 // CHECK-NOT: nvvm.wgmma.mma_async
 // CHECK: gpu.shuffle xor
 // CHECK: vector.store {{.*}} : memref<128x256xf16>, vector<8xf16>
-func.func @token_major_result(%x: memref<64x128xf16, 3>, %v: memref<32x256xf16, 3>, %out: memref<128x256xf16>) {
+func.func @token_major_result(%x: memref<64x128xf16, #nm_tile.shared<swizzled_blocks>>, %v: memref<32x256xf16, #nm_tile.shared<swizzled_blocks>>, %out: memref<128x256xf16>) {
   %c1 = arith.constant 1 : index
   %c256 = arith.constant 256 : index
   gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
@@ -90,7 +90,7 @@ func.func @token_major_result(%x: memref<64x128xf16, 3>, %v: memref<32x256xf16, 
     %c0 = arith.constant 0 : index
     %zero = arith.constant dense<0.0> : vector<128x256xf32>
     %r = nm_tile.matmul #w schedule = #s condensed
-      ins(%x, %v : memref<64x128xf16, 3>, memref<32x256xf16, 3>)
+      ins(%x, %v : memref<64x128xf16, #nm_tile.shared<swizzled_blocks>>, memref<32x256xf16, #nm_tile.shared<swizzled_blocks>>)
       acc(%zero : vector<128x256xf32>) -> vector<128x256xf32>
     %h = arith.truncf %r : vector<128x256xf32> to vector<128x256xf16>
     vector.transfer_write %h, %out[%c0, %c0] {in_bounds = [true, true]}
@@ -127,7 +127,7 @@ func.func @token_major_result(%x: memref<64x128xf16, 3>, %v: memref<32x256xf16, 
 // CHECK-NOT: movmatrix
 // CHECK: } else {
 // CHECK-COUNT-128: memref.store {{.*}} : memref<256x?xf16
-func.func @transposed_result(%x: memref<32x128xf16, 3>, %v: memref<32x256xf16, 3>, %out: memref<256x?xf16>) {
+func.func @transposed_result(%x: memref<32x128xf16, #nm_tile.shared<swizzled_blocks>>, %v: memref<32x256xf16, #nm_tile.shared<swizzled_blocks>>, %out: memref<256x?xf16>) {
   %c1 = arith.constant 1 : index
   %c256 = arith.constant 256 : index
   gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
@@ -135,7 +135,7 @@ func.func @transposed_result(%x: memref<32x128xf16, 3>, %v: memref<32x256xf16, 3
     %c0 = arith.constant 0 : index
     %zero = arith.constant dense<0.0> : vector<128x256xf32>
     %r = nm_tile.matmul #w schedule = #s condensed
-      ins(%x, %v : memref<32x128xf16, 3>, memref<32x256xf16, 3>)
+      ins(%x, %v : memref<32x128xf16, #nm_tile.shared<swizzled_blocks>>, memref<32x256xf16, #nm_tile.shared<swizzled_blocks>>)
       acc(%zero : vector<128x256xf32>) -> vector<128x256xf32>
     %h = arith.truncf %r : vector<128x256xf32> to vector<128x256xf16>
     vector.transfer_write %h, %out[%c0, %c0] {in_bounds = [false, true],
@@ -157,7 +157,7 @@ func.func @transposed_result(%x: memref<32x128xf16, 3>, %v: memref<32x256xf16, 3
 // CHECK-LABEL: func @x_by_rows
 // CHECK-COUNT-8: nvvm.wgmma.mma_async {{.*}} <m = 64, n = 64, k = 16>, D[<f32>, <one>], A[<f16>, <one>, <row>], B[<f16>, <one>, <row>] : !llvm.struct<
 // CHECK-NOT: nvvm.wgmma.mma_async
-func.func @x_by_rows(%x: memref<64x128xf16, 3>, %v: memref<64x128xf16, 3>, %out: memref<64x128xf32>) {
+func.func @x_by_rows(%x: memref<64x128xf16, #nm_tile.shared<swizzled_blocks>>, %v: memref<64x128xf16, #nm_tile.shared<swizzled_blocks>>, %out: memref<64x128xf32>) {
   %c1 = arith.constant 1 : index
   %c128 = arith.constant 128 : index
   gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
@@ -165,7 +165,7 @@ func.func @x_by_rows(%x: memref<64x128xf16, 3>, %v: memref<64x128xf16, 3>, %out:
     %c0 = arith.constant 0 : index
     %zero = arith.constant dense<0.0> : vector<64x128xf32>
     %r = nm_tile.matmul #w schedule = #s condensed indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>]
-      ins(%x, %v : memref<64x128xf16, 3>, memref<64x128xf16, 3>)
+      ins(%x, %v : memref<64x128xf16, #nm_tile.shared<swizzled_blocks>>, memref<64x128xf16, #nm_tile.shared<swizzled_blocks>>)
       acc(%zero : vector<64x128xf32>) -> vector<64x128xf32>
     vector.transfer_write %r, %out[%c0, %c0] {in_bounds = [true, true]}
       : vector<64x128xf32>, memref<64x128xf32>
@@ -177,7 +177,7 @@ func.func @x_by_rows(%x: memref<64x128xf16, 3>, %v: memref<64x128xf16, 3>, %out:
 // CHECK-LABEL: func @x_by_columns
 // CHECK-COUNT-8: nvvm.wgmma.mma_async {{.*}} <m = 64, n = 64, k = 16>, D[<f32>, <one>], A[<f16>, <one>, <col>], B[<f16>, <one>, <col>] : !llvm.struct<
 // CHECK-NOT: nvvm.wgmma.mma_async
-func.func @x_by_columns(%x: memref<64x128xf16, 3>, %v: memref<64x128xf16, 3>, %out: memref<128x64xf32>) {
+func.func @x_by_columns(%x: memref<64x128xf16, #nm_tile.shared<swizzled_blocks>>, %v: memref<64x128xf16, #nm_tile.shared<swizzled_blocks>>, %out: memref<128x64xf32>) {
   %c1 = arith.constant 1 : index
   %c128 = arith.constant 128 : index
   gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
@@ -185,7 +185,7 @@ func.func @x_by_columns(%x: memref<64x128xf16, 3>, %v: memref<64x128xf16, 3>, %o
     %c0 = arith.constant 0 : index
     %zero = arith.constant dense<0.0> : vector<64x128xf32>
     %r = nm_tile.matmul #w schedule = #s condensed indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>] tokens_contiguous
-      ins(%x, %v : memref<64x128xf16, 3>, memref<64x128xf16, 3>)
+      ins(%x, %v : memref<64x128xf16, #nm_tile.shared<swizzled_blocks>>, memref<64x128xf16, #nm_tile.shared<swizzled_blocks>>)
       acc(%zero : vector<64x128xf32>) -> vector<64x128xf32>
     vector.transfer_write %r, %out[%c0, %c0] {in_bounds = [true, true],
       permutation_map = affine_map<(n, m) -> (m, n)>} : vector<64x128xf32>, memref<128x64xf32>

@@ -446,144 +446,144 @@ func.func @align_shapes(%x: tensor<64x?xf16>) -> tensor<32x?xf16> {
 
 // Components of bitmaps.
 
-func.func @copy_maps(%s: memref<2x2x512xf16>, %t: memref<2x2x512xf16, 3>) {
+func.func @copy_maps(%s: memref<2x2x512xf16>, %t: memref<2x2x512xf16, #nm_tile.shared<column_blocks>>) {
   // expected-error @below {{of rank 3 has neither indexing maps nor rows_of}}
   nm_tile.async_copy indexing_maps = [affine_map<(r, c) -> (c, r)>, affine_map<(r, c) -> (r, c)>]
-    ins(%s : memref<2x2x512xf16>) outs(%t : memref<2x2x512xf16, 3>)
+    ins(%s : memref<2x2x512xf16>) outs(%t : memref<2x2x512xf16, #nm_tile.shared<column_blocks>>)
   return
 }
 
 // -----
 
-func.func @copy_rank(%s: memref<2x512xf16>, %t: memref<2x2x512xf16, 3>) {
+func.func @copy_rank(%s: memref<2x512xf16>, %t: memref<2x2x512xf16, #nm_tile.shared<column_blocks>>) {
   // expected-error @below {{source must be a rank-3 tile of element type 'f16', got 'memref<2x512xf16>'}}
-  nm_tile.async_copy ins(%s : memref<2x512xf16>) outs(%t : memref<2x2x512xf16, 3>)
+  nm_tile.async_copy ins(%s : memref<2x512xf16>) outs(%t : memref<2x2x512xf16, #nm_tile.shared<column_blocks>>)
   return
 }
 
 // -----
 
 !map = !nvgpu.tensormap.descriptor<tensor = memref<2x2x512xf16, 3>, swizzle = none, l2promo = none, oob = zero, interleave = none>
-func.func @wide_box(%m: !map, %i: index, %t: memref<2x2x512xf16, 3>) {
+func.func @wide_box(%m: !map, %i: index, %t: memref<2x2x512xf16, #nm_tile.shared<column_blocks>>) {
   // expected-error @below {{boxes of the map must hold 2 x 2 x 256 elements of the destination, got 'memref<2x2x512xf16, 3>'}}
-  nm_tile.bulk_copy ins(%m[%i, %i, %i] : !map) outs(%t : memref<2x2x512xf16, 3>)
+  nm_tile.bulk_copy ins(%m[%i, %i, %i] : !map) outs(%t : memref<2x2x512xf16, #nm_tile.shared<column_blocks>>)
   return
 }
 
 // -----
 
 !map = !nvgpu.tensormap.descriptor<tensor = memref<2x2x32xi32, 3>, swizzle = swizzle_128b, l2promo = none, oob = zero, interleave = none>
-func.func @swizzled_words(%m: !map, %i: index, %t: memref<2x2x32xi32, 3>) {
-  // expected-error @below {{the map of a destination of rank 3 must not swizzle}}
-  nm_tile.bulk_copy ins(%m[%i, %i, %i] : !map) outs(%t : memref<2x2x32xi32, 3>)
+func.func @swizzled_words(%m: !map, %i: index, %t: memref<2x2x32xi32, #nm_tile.shared<column_blocks>>) {
+  // expected-error @below {{the map must not swizzle blocks of columns}}
+  nm_tile.bulk_copy ins(%m[%i, %i, %i] : !map) outs(%t : memref<2x2x32xi32, #nm_tile.shared<column_blocks>>)
   return
 }
 
 // -----
 
 !map = !nvgpu.tensormap.descriptor<tensor = memref<1x2x2x2x64xf16, 3>, swizzle = swizzle_128b, l2promo = none, oob = zero, interleave = none>
-func.func @boxes_of_rank_2(%m: !map, %i: index, %t: memref<64x64xf16, 3>) {
-  // expected-error @below {{boxes are for a destination of rank 3, one positive number for each of the 5 dimensions of the map, got [1, 1, 1, 2, 4] and 'memref<64x64xf16, 3>'}}
-  nm_tile.bulk_copy boxes = [1, 1, 1, 2, 4] ins(%m[%i, %i, %i, %i, %i] : !map) outs(%t : memref<64x64xf16, 3>)
+func.func @boxes_of_rank_2(%m: !map, %i: index, %t: memref<64x64xf16, #nm_tile.shared<swizzled_blocks>>) {
+  // expected-error @below {{boxes are for a destination in segment_lines or core_matrices, which needs one positive number for each of the 5 dimensions of the map, got [1, 1, 1, 2, 4] and 'memref<64x64xf16, #nm_tile.shared<swizzled_blocks>>'}}
+  nm_tile.bulk_copy boxes = [1, 1, 1, 2, 4] ins(%m[%i, %i, %i, %i, %i] : !map) outs(%t : memref<64x64xf16, #nm_tile.shared<swizzled_blocks>>)
   return
 }
 
 // -----
 
 !map = !nvgpu.tensormap.descriptor<tensor = memref<1x2x2x2x64xf16, 3>, swizzle = swizzle_128b, l2promo = none, oob = zero, interleave = none>
-func.func @few_boxes(%m: !map, %i: index, %t: memref<4x2x512xf16, 3>) {
-  // expected-error @below {{boxes are for a destination of rank 3, one positive number for each of the 5 dimensions of the map, got [1, 1, 2, 4]}}
-  nm_tile.bulk_copy boxes = [1, 1, 2, 4] ins(%m[%i, %i, %i, %i, %i] : !map) outs(%t : memref<4x2x512xf16, 3>)
+func.func @few_boxes(%m: !map, %i: index, %t: memref<4x2x512xf16, #nm_tile.shared<segment_lines>>) {
+  // expected-error @below {{boxes are for a destination in segment_lines or core_matrices, which needs one positive number for each of the 5 dimensions of the map, got [1, 1, 2, 4]}}
+  nm_tile.bulk_copy boxes = [1, 1, 2, 4] ins(%m[%i, %i, %i, %i, %i] : !map) outs(%t : memref<4x2x512xf16, #nm_tile.shared<segment_lines>>)
   return
 }
 
 // -----
 
 !map = !nvgpu.tensormap.descriptor<tensor = memref<1x2x2x2x64xf16, 3>, swizzle = swizzle_128b, l2promo = none, oob = zero, interleave = none>
-func.func @no_boxes(%m: !map, %i: index, %t: memref<4x2x512xf16, 3>) {
+func.func @no_boxes(%m: !map, %i: index, %t: memref<4x2x512xf16, #nm_tile.shared<segment_lines>>) {
   // expected-error @below {{one positive number for each of the 5 dimensions of the map, got [1, 1, 0, 2, 4]}}
-  nm_tile.bulk_copy boxes = [1, 1, 0, 2, 4] ins(%m[%i, %i, %i, %i, %i] : !map) outs(%t : memref<4x2x512xf16, 3>)
+  nm_tile.bulk_copy boxes = [1, 1, 0, 2, 4] ins(%m[%i, %i, %i, %i, %i] : !map) outs(%t : memref<4x2x512xf16, #nm_tile.shared<segment_lines>>)
   return
 }
 
 // -----
 
 !map = !nvgpu.tensormap.descriptor<tensor = memref<1x2x2x2x64xf16, 3>, swizzle = swizzle_128b, l2promo = none, oob = zero, interleave = none>
-func.func @part_of_a_tile(%m: !map, %i: index, %t: memref<4x2x512xf16, 3>) {
+func.func @part_of_a_tile(%m: !map, %i: index, %t: memref<4x2x512xf16, #nm_tile.shared<segment_lines>>) {
   // expected-error @below {{boxes of the map, [1, 1, 1, 1, 4] of them, must be lines of 64 elements, 4096 in all, got 'memref<1x2x2x2x64xf16, 3>'}}
-  nm_tile.bulk_copy boxes = [1, 1, 1, 1, 4] ins(%m[%i, %i, %i, %i, %i] : !map) outs(%t : memref<4x2x512xf16, 3>)
+  nm_tile.bulk_copy boxes = [1, 1, 1, 1, 4] ins(%m[%i, %i, %i, %i, %i] : !map) outs(%t : memref<4x2x512xf16, #nm_tile.shared<segment_lines>>)
   return
 }
 
 // -----
 
 !map = !nvgpu.tensormap.descriptor<tensor = memref<1x2x2x2x64xf16, 3>, swizzle = none, l2promo = none, oob = zero, interleave = none>
-func.func @plain_lines(%m: !map, %i: index, %t: memref<4x2x512xf16, 3>) {
+func.func @plain_lines(%m: !map, %i: index, %t: memref<4x2x512xf16, #nm_tile.shared<segment_lines>>) {
   // expected-error @below {{the map must swizzle 128 bytes, as products read segments}}
-  nm_tile.bulk_copy boxes = [1, 1, 1, 2, 4] ins(%m[%i, %i, %i, %i, %i] : !map) outs(%t : memref<4x2x512xf16, 3>)
+  nm_tile.bulk_copy boxes = [1, 1, 1, 2, 4] ins(%m[%i, %i, %i, %i, %i] : !map) outs(%t : memref<4x2x512xf16, #nm_tile.shared<segment_lines>>)
   return
 }
 
 // -----
 
 !map = !nvgpu.tensormap.descriptor<tensor = memref<2x2x4x256xf16, 3>, swizzle = none, l2promo = none, oob = zero, interleave = none>
-func.func @part_of_matrices(%m: !map, %i: index, %t: memref<4x4x512xf16, 3>) {
-  // expected-error @below {{the box of the map must have the 8192 elements of the destination, got 'memref<2x2x4x256xf16, 3>'}}
-  nm_tile.bulk_copy boxes = [1, 1, 1, 1] ins(%m[%i, %i, %i, %i] : !map) outs(%t : memref<4x4x512xf16, 3>)
+func.func @part_of_matrices(%m: !map, %i: index, %t: memref<4x4x512xf16, #nm_tile.shared<core_matrices>>) {
+  // expected-error @below {{the one box of the map must have the 8192 elements of the destination, got 'memref<2x2x4x256xf16, 3>'}}
+  nm_tile.bulk_copy boxes = [1, 1, 1, 1] ins(%m[%i, %i, %i, %i] : !map) outs(%t : memref<4x4x512xf16, #nm_tile.shared<core_matrices>>)
   return
 }
 
 // -----
 
 !map = !nvgpu.tensormap.descriptor<tensor = memref<12x64xf16, 3>, swizzle = swizzle_128b, l2promo = none, oob = zero, interleave = none>
-func.func @multicast_rows(%m: !map, %i: index, %t: memref<24x64xf16, #gpu.address_space<workgroup>>) {
+func.func @multicast_rows(%m: !map, %i: index, %t: memref<24x64xf16, #nm_tile.shared<swizzled_blocks>>) {
   // expected-error @below {{of multicast = 2 needs a destination of a multiple of 8 rows for each CTA, got 'memref<24x64xf16}}
-  nm_tile.bulk_copy multicast = 2 ins(%m[%i, %i] : !map) outs(%t : memref<24x64xf16, #gpu.address_space<workgroup>>)
+  nm_tile.bulk_copy multicast = 2 ins(%m[%i, %i] : !map) outs(%t : memref<24x64xf16, #nm_tile.shared<swizzled_blocks>>)
   return
 }
 
 // -----
 
 !map = !nvgpu.tensormap.descriptor<tensor = memref<32x64xf16, 3>, swizzle = swizzle_128b, l2promo = none, oob = zero, interleave = none>
-func.func @multicast_box(%m: !map, %i: index, %t: memref<32x64xf16, #gpu.address_space<workgroup>>) {
+func.func @multicast_box(%m: !map, %i: index, %t: memref<32x64xf16, #nm_tile.shared<swizzled_blocks>>) {
   // expected-error @below {{boxes of the map must hold all 16 rows and 64 columns of the destination, got 'memref<32x64xf16, 3>'}}
-  nm_tile.bulk_copy multicast = 2 ins(%m[%i, %i] : !map) outs(%t : memref<32x64xf16, #gpu.address_space<workgroup>>)
+  nm_tile.bulk_copy multicast = 2 ins(%m[%i, %i] : !map) outs(%t : memref<32x64xf16, #nm_tile.shared<swizzled_blocks>>)
   return
 }
 
 // -----
 
 !map = !nvgpu.tensormap.descriptor<tensor = memref<2x2x4x256xf16, 3>, swizzle = none, l2promo = none, oob = zero, interleave = none>
-func.func @multicast_values(%m: !map, %i: index, %t: memref<4x2x512xf16, 3>) {
-  // expected-error @below {{the box of the map must have the 2048 elements of the destination that each CTA copies, got 'memref<2x2x4x256xf16, 3>'}}
-  nm_tile.bulk_copy boxes = [1, 1, 1, 1] multicast = 2 ins(%m[%i, %i, %i, %i] : !map) outs(%t : memref<4x2x512xf16, 3>)
+func.func @multicast_values(%m: !map, %i: index, %t: memref<4x2x512xf16, #nm_tile.shared<core_matrices>>) {
+  // expected-error @below {{the one box of the map must have the 2048 elements of the destination that each CTA copies, got 'memref<2x2x4x256xf16, 3>'}}
+  nm_tile.bulk_copy boxes = [1, 1, 1, 1] multicast = 2 ins(%m[%i, %i, %i, %i] : !map) outs(%t : memref<4x2x512xf16, #nm_tile.shared<core_matrices>>)
   return
 }
 
 // -----
 
 !map = !nvgpu.tensormap.descriptor<tensor = memref<1x2x4x256xf16, 3>, swizzle = none, l2promo = none, oob = zero, interleave = none>
-func.func @multicast_odd_tiles(%m: !map, %i: index, %t: memref<4x3x512xf16, 3>) {
-  // expected-error @below {{of multicast = 2 needs a destination of as many tiles for each CTA, got 'memref<4x3x512xf16, 3>'}}
-  nm_tile.bulk_copy boxes = [1, 1, 1, 1] multicast = 2 ins(%m[%i, %i, %i, %i] : !map) outs(%t : memref<4x3x512xf16, 3>)
+func.func @multicast_odd_tiles(%m: !map, %i: index, %t: memref<4x3x512xf16, #nm_tile.shared<core_matrices>>) {
+  // expected-error @below {{of multicast = 2 needs a destination of as many tiles for each CTA, got 'memref<4x3x512xf16, #nm_tile.shared<core_matrices>>'}}
+  nm_tile.bulk_copy boxes = [1, 1, 1, 1] multicast = 2 ins(%m[%i, %i, %i, %i] : !map) outs(%t : memref<4x3x512xf16, #nm_tile.shared<core_matrices>>)
   return
 }
 
 // -----
 
 !map = !nvgpu.tensormap.descriptor<tensor = memref<2x2x32xi32, 3>, swizzle = none, l2promo = none, oob = zero, interleave = none>
-func.func @multicast_bits(%m: !map, %i: index, %t: memref<4x2x32xi32, 3>) {
-  // expected-error @below {{of multicast = 2 needs a destination of rank 2 in boxes of rows, or of core matrices, got 'memref<4x2x32xi32, 3>'}}
-  nm_tile.bulk_copy multicast = 2 ins(%m[%i, %i, %i] : !map) outs(%t : memref<4x2x32xi32, 3>)
+func.func @multicast_bits(%m: !map, %i: index, %t: memref<4x2x32xi32, #nm_tile.shared<column_blocks>>) {
+  // expected-error @below {{of multicast = 2 needs a destination in swizzled_blocks or core_matrices, got 'memref<4x2x32xi32, #nm_tile.shared<column_blocks>>'}}
+  nm_tile.bulk_copy multicast = 2 ins(%m[%i, %i, %i] : !map) outs(%t : memref<4x2x32xi32, #nm_tile.shared<column_blocks>>)
   return
 }
 
 // -----
 
 !map = !nvgpu.tensormap.descriptor<tensor = memref<1x2x4x2x64xf16, 3>, swizzle = swizzle_128b, l2promo = none, oob = zero, interleave = none>
-func.func @multicast_segments(%m: !map, %i: index, %t: memref<4x2x512xf16, 3>) {
+func.func @multicast_segments(%m: !map, %i: index, %t: memref<4x2x512xf16, #nm_tile.shared<segment_lines>>) {
   // expected-error @below {{of lines for segments has no multicast}}
-  nm_tile.bulk_copy boxes = [1, 1, 1, 2, 4] multicast = 2 ins(%m[%i, %i, %i, %i, %i] : !map) outs(%t : memref<4x2x512xf16, 3>)
+  nm_tile.bulk_copy boxes = [1, 1, 1, 2, 4] multicast = 2 ins(%m[%i, %i, %i, %i, %i] : !map) outs(%t : memref<4x2x512xf16, #nm_tile.shared<segment_lines>>)
   return
 }
 
@@ -591,9 +591,9 @@ func.func @multicast_segments(%m: !map, %i: index, %t: memref<4x2x512xf16, 3>) {
 
 !map = !nvgpu.tensormap.descriptor<tensor = memref<48x64xf16, 3>, swizzle = swizzle_128b, l2promo = none, oob = zero, interleave = none>
 !part = !nvgpu.tensormap.descriptor<tensor = memref<12x64xf16, 3>, swizzle = swizzle_128b, l2promo = none, oob = zero, interleave = none>
-func.func @odd_parts(%m: !map, %p: !part, %i: index, %t: memref<48x64xf16, 3>) {
+func.func @odd_parts(%m: !map, %p: !part, %i: index, %t: memref<48x64xf16, #nm_tile.shared<swizzled_blocks>>) {
   // expected-error @below {{parts must be as the map, in boxes of a multiple of 8 rows that divides 48, got 'memref<12x64xf16, 3>'}}
-  nm_tile.bulk_copy ins(%m[%i, %i] : !map) outs(%t : memref<48x64xf16, 3>) within(%i by %p : !part)
+  nm_tile.bulk_copy ins(%m[%i, %i] : !map) outs(%t : memref<48x64xf16, #nm_tile.shared<swizzled_blocks>>) within(%i by %p : !part)
   return
 }
 
@@ -601,36 +601,36 @@ func.func @odd_parts(%m: !map, %p: !part, %i: index, %t: memref<48x64xf16, 3>) {
 
 !map = !nvgpu.tensormap.descriptor<tensor = memref<48x64xf16, 3>, swizzle = swizzle_128b, l2promo = none, oob = zero, interleave = none>
 !part = !nvgpu.tensormap.descriptor<tensor = memref<32x64xf16, 3>, swizzle = swizzle_128b, l2promo = none, oob = zero, interleave = none>
-func.func @parts_beyond_the_tile(%m: !map, %p: !part, %i: index, %t: memref<48x64xf16, 3>) {
+func.func @parts_beyond_the_tile(%m: !map, %p: !part, %i: index, %t: memref<48x64xf16, #nm_tile.shared<swizzled_blocks>>) {
   // expected-error @below {{in boxes of a multiple of 8 rows that divides 48, got 'memref<32x64xf16, 3>'}}
-  nm_tile.bulk_copy ins(%m[%i, %i] : !map) outs(%t : memref<48x64xf16, 3>) within(%i by %p : !part)
+  nm_tile.bulk_copy ins(%m[%i, %i] : !map) outs(%t : memref<48x64xf16, #nm_tile.shared<swizzled_blocks>>) within(%i by %p : !part)
   return
 }
 
 // -----
 
 !map = !nvgpu.tensormap.descriptor<tensor = memref<2x2x32xi32, 3>, swizzle = none, l2promo = none, oob = zero, interleave = none>
-func.func @parts_of_bits(%m: !map, %i: index, %t: memref<2x2x32xi32, 3>) {
-  // expected-error @below {{parts are of the rows of a destination of rank 2, without multicast, got 'memref<2x2x32xi32, 3>'}}
-  nm_tile.bulk_copy ins(%m[%i, %i, %i] : !map) outs(%t : memref<2x2x32xi32, 3>) within(%i by %m : !map)
+func.func @parts_of_bits(%m: !map, %i: index, %t: memref<2x2x32xi32, #nm_tile.shared<column_blocks>>) {
+  // expected-error @below {{parts are of the rows of a destination in swizzled_blocks, without multicast, got 'memref<2x2x32xi32, #nm_tile.shared<column_blocks>>'}}
+  nm_tile.bulk_copy ins(%m[%i, %i, %i] : !map) outs(%t : memref<2x2x32xi32, #nm_tile.shared<column_blocks>>) within(%i by %m : !map)
   return
 }
 
 // -----
 
 !map = !nvgpu.tensormap.descriptor<tensor = memref<16x64xf16, 3>, swizzle = swizzle_128b, l2promo = none, oob = zero, interleave = none>
-func.func @parts_for_a_cluster(%m: !map, %i: index, %t: memref<32x64xf16, 3>) {
-  // expected-error @below {{without multicast, got 'memref<32x64xf16, 3>'}}
-  nm_tile.bulk_copy multicast = 2 ins(%m[%i, %i] : !map) outs(%t : memref<32x64xf16, 3>) within(%i by %m : !map)
+func.func @parts_for_a_cluster(%m: !map, %i: index, %t: memref<32x64xf16, #nm_tile.shared<swizzled_blocks>>) {
+  // expected-error @below {{without multicast, got 'memref<32x64xf16, #nm_tile.shared<swizzled_blocks>>'}}
+  nm_tile.bulk_copy multicast = 2 ins(%m[%i, %i] : !map) outs(%t : memref<32x64xf16, #nm_tile.shared<swizzled_blocks>>) within(%i by %m : !map)
   return
 }
 
 // -----
 
 !map = !nvgpu.tensormap.descriptor<tensor = memref<32x64xf16, 3>, swizzle = swizzle_128b, l2promo = none, oob = zero, interleave = none>
-func.func @within_nothing(%m: !map, %i: index, %t: memref<32x64xf16, 3>) {
+func.func @within_nothing(%m: !map, %i: index, %t: memref<32x64xf16, #nm_tile.shared<swizzled_blocks>>) {
   // expected-error @below {{within needs parts, and parts need within}}
-  "nm_tile.bulk_copy"(%m, %i, %i, %t, %i) <{operandSegmentSizes = array<i32: 1, 2, 1, 0, 1, 0>}> : (!map, index, index, memref<32x64xf16, 3>, index) -> ()
+  "nm_tile.bulk_copy"(%m, %i, %i, %t, %i) <{operandSegmentSizes = array<i32: 1, 2, 1, 0, 1, 0>}> : (!map, index, index, memref<32x64xf16, #nm_tile.shared<swizzled_blocks>>, index) -> ()
   return
 }
 
@@ -661,18 +661,18 @@ func.func @negative_cluster() {
 // -----
 
 !map = !nvgpu.tensormap.descriptor<tensor = memref<8x64xf16, 3>, swizzle = swizzle_128b, l2promo = none, oob = zero, interleave = none>
-func.func @multicast_to_many(%m: !map, %i: index, %t: memref<256x64xf16, #gpu.address_space<workgroup>>) {
+func.func @multicast_to_many(%m: !map, %i: index, %t: memref<256x64xf16, #nm_tile.shared<swizzled_blocks>>) {
   // expected-error @below {{multicast is to the 2 to 16 CTAs of a cluster, got 32}}
-  nm_tile.bulk_copy multicast = 32 ins(%m[%i, %i] : !map) outs(%t : memref<256x64xf16, #gpu.address_space<workgroup>>)
+  nm_tile.bulk_copy multicast = 32 ins(%m[%i, %i] : !map) outs(%t : memref<256x64xf16, #nm_tile.shared<swizzled_blocks>>)
   return
 }
 
 // -----
 
 !map = !nvgpu.tensormap.descriptor<tensor = memref<32x64xf16, 3>, swizzle = swizzle_128b, l2promo = none, oob = zero, interleave = none>
-func.func @multicast_to_itself(%m: !map, %i: index, %t: memref<32x64xf16, #gpu.address_space<workgroup>>) {
+func.func @multicast_to_itself(%m: !map, %i: index, %t: memref<32x64xf16, #nm_tile.shared<swizzled_blocks>>) {
   // expected-error @below {{multicast is to the 2 to 16 CTAs of a cluster, got 1}}
-  nm_tile.bulk_copy multicast = 1 ins(%m[%i, %i] : !map) outs(%t : memref<32x64xf16, #gpu.address_space<workgroup>>)
+  nm_tile.bulk_copy multicast = 1 ins(%m[%i, %i] : !map) outs(%t : memref<32x64xf16, #nm_tile.shared<swizzled_blocks>>)
   return
 }
 
@@ -801,4 +801,96 @@ func.func @im2col_tensor(%t: memref<8x64x32xf16>, %c: index) {
 func.func @im2col_elsewhere() {
   // expected-error @below {{'nm_tile.im2col' belongs to an nvgpu.tma.create.descriptor}}
   return {nm_tile.im2col = {lower = array<i64: 0, 0>, strides = array<i64: 1, 1>, upper = array<i64: 0, 0>}}
+}
+
+// -----
+
+// expected-error @below {{a tile that lies row by row is in #gpu.address_space<workgroup>}}
+func.func private @shared_rows(memref<32x64xf16, #nm_tile.shared<rows>>)
+
+// -----
+
+func.func @narrow_lines(%x: memref<8x40xf16>, %t: memref<8x40xf16, #nm_tile.shared<swizzled_rows>>) {
+  // expected-error @below {{has a swizzled tile, which must have 8-bit elements or 16-bit floats, and rows of whole 128-byte lines, got 'memref<8x40xf16, #nm_tile.shared<swizzled_rows>>'}}
+  nm_tile.async_copy ins(%x : memref<8x40xf16>) outs(%t : memref<8x40xf16, #nm_tile.shared<swizzled_rows>>)
+  return
+}
+
+// -----
+
+func.func @flat_blocks(%x: memref<8x64xf16>, %t: memref<8x64xf16, #nm_tile.shared<column_blocks>>) {
+  // expected-error @below {{has a layout of tiles of rank 3, got 'memref<8x64xf16, #nm_tile.shared<column_blocks>>'}}
+  nm_tile.async_copy ins(%x : memref<8x64xf16>) outs(%t : memref<8x64xf16, #nm_tile.shared<column_blocks>>)
+  return
+}
+
+// -----
+
+func.func @plain_rank_3(%x: memref<2x2x32xi32>, %t: memref<2x2x32xi32, #gpu.address_space<workgroup>>) {
+  // expected-error @below {{has a tile of rank 3 row by row; legal are #nm_tile.shared with column_blocks, segment_lines and core_matrices}}
+  nm_tile.async_copy ins(%x : memref<2x2x32xi32>) outs(%t : memref<2x2x32xi32, #gpu.address_space<workgroup>>)
+  return
+}
+
+// -----
+
+!map = !nvgpu.tensormap.descriptor<tensor = memref<32x64xf16, 3>, swizzle = swizzle_128b, l2promo = none, oob = zero, interleave = none>
+func.func @bulk_rows(%m: !map, %i: index, %t: memref<32x64xf16, #nm_tile.shared<swizzled_rows>>) {
+  // expected-error @below {{destination must lie in swizzled_blocks, column_blocks, segment_lines or core_matrices, as the accelerator writes it}}
+  nm_tile.bulk_copy ins(%m[%i, %i] : !map) outs(%t : memref<32x64xf16, #nm_tile.shared<swizzled_rows>>)
+  return
+}
+
+// -----
+
+#w = #nm_sparse.encoding<8:16, block = [1, 256]>
+#s = #nm_tile.schedule<tile = [64, 256, 64], product = wgmma<warps = [1, 4]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
+func.func @wgmma_rows(%x: memref<32x64xf16, #nm_tile.shared<swizzled_rows>>, %v: memref<32x256xf16, #nm_tile.shared<swizzled_blocks>>, %a: vector<64x256xf32>) {
+  // expected-error @below {{with product = wgmma reads lhs in #nm_tile.shared<swizzled_blocks>, got 'memref<32x64xf16, #nm_tile.shared<swizzled_rows>>'}}
+  %0 = nm_tile.matmul #w schedule = #s condensed
+    ins(%x, %v : memref<32x64xf16, #nm_tile.shared<swizzled_rows>>, memref<32x256xf16, #nm_tile.shared<swizzled_blocks>>)
+    acc(%a : vector<64x256xf32>) -> vector<64x256xf32>
+  return
+}
+
+// -----
+
+// expected-error @below {{'warps' is counted by no digit; legal are tokens, outputs and shares}}
+#a = #nm_tile.accumulator<unit = [warps 4 by 2], units = [], elements = []>
+
+// -----
+
+// expected-error @below {{must count each of the outputs once: a digit has steps of 4, where those of smaller steps count 8}}
+#a = #nm_tile.accumulator<unit = [outputs 8 by 1], units = [outputs 2 by 4], elements = []>
+
+// -----
+
+// expected-error @below {{must count each of the tokens once: a digit has steps of 16, where those of smaller steps count 8}}
+#a = #nm_tile.accumulator<unit = [tokens 8 by 1], units = [], elements = [tokens 2 by 16]>
+
+// -----
+
+// expected-error @below {{shares are the last digit of units}}
+#a = #nm_tile.accumulator<unit = [tokens 8 by 1, shares 4], units = [], elements = []>
+
+// -----
+
+// expected-error @below {{shares are the last digit of units}}
+#a = #nm_tile.accumulator<unit = [tokens 8 by 1], units = [shares 4, outputs 2 by 1], elements = []>
+
+// -----
+
+// expected-error @below {{digits count 1 to 65536, by steps of at most as much, got 0 by 1}}
+#a = #nm_tile.accumulator<unit = [tokens 0 by 1], units = [], elements = []>
+
+// -----
+
+#w = #nm_sparse.encoding<8:32, block = [1, 128]>
+#s = #nm_tile.schedule<tile = [64, 128, 8], product = simt<warps = [2, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
+#a = #nm_tile.accumulator<unit = [tokens 32 by 1], units = [outputs 4 by 1], elements = [outputs 32 by 4]>
+func.func @layout_of_another_tile(%x: memref<8x64xf32, 3>, %v: memref<8x128xf32, 3>, %acc: vector<64x128xf32>) {
+  // expected-error @below {{layout must be of 64 x 128 elements and 128 threads, as its schedule says, got 32 x 128 and 128}}
+  %0 = nm_tile.matmul #w schedule = #s condensed ins(%x, %v : memref<8x64xf32, 3>, memref<8x128xf32, 3>)
+    acc(%acc : vector<64x128xf32> in #a) -> vector<64x128xf32>
+  return
 }

@@ -98,10 +98,10 @@ func.func @copy_dynamic(%x: memref<4x?x8x8xf16>, %d: memref<32x64xf16, #ws>, %n:
 
 !map = !nvgpu.tensormap.descriptor<tensor = memref<32x64xf16, 3>, swizzle = swizzle_128b, l2promo = l2promo_128b, oob = zero, interleave = none>
 
-func.func @bulk_without_image(%map: !map, %d: memref<32x64xf16, 3>, %n: index) {
+func.func @bulk_without_image(%map: !map, %d: memref<32x64xf16, #nm_tile.shared<swizzled_blocks>>, %n: index) {
   // expected-error @below {{patches need image, and image needs patches}}
   nm_tile.bulk_copy patches = <kernel = [1, 1], image = "bhwc", rows = "rsc">
-      ins(%map[%n, %n] : !map) outs(%d : memref<32x64xf16, 3>)
+      ins(%map[%n, %n] : !map) outs(%d : memref<32x64xf16, #nm_tile.shared<swizzled_blocks>>)
   return
 }
 
@@ -109,10 +109,10 @@ func.func @bulk_without_image(%map: !map, %d: memref<32x64xf16, 3>, %n: index) {
 
 !map = !nvgpu.tensormap.descriptor<tensor = memref<32x64xf16, 3>, swizzle = swizzle_128b, l2promo = l2promo_128b, oob = zero, interleave = none>
 
-func.func @bulk_image(%map: !map, %d: memref<32x64xf16, 3>, %n: index) {
+func.func @bulk_image(%map: !map, %d: memref<32x64xf16, #nm_tile.shared<swizzled_blocks>>, %n: index) {
   // expected-error @below {{image must be [rows, columns, channels] of it, all positive, got [8, 64]}}
   nm_tile.bulk_copy patches = <kernel = [1, 1], image = "bhwc", rows = "rsc"> image = [8, 64]
-      ins(%map[%n, %n] : !map) outs(%d : memref<32x64xf16, 3>)
+      ins(%map[%n, %n] : !map) outs(%d : memref<32x64xf16, #nm_tile.shared<swizzled_blocks>>)
   return
 }
 
@@ -120,10 +120,10 @@ func.func @bulk_image(%map: !map, %d: memref<32x64xf16, 3>, %n: index) {
 
 !map = !nvgpu.tensormap.descriptor<tensor = memref<32x64xf16, 3>, swizzle = swizzle_128b, l2promo = l2promo_128b, oob = zero, interleave = none>
 
-func.func @bulk_channels(%map: !map, %d: memref<32x64xf16, 3>, %n: index) {
+func.func @bulk_channels(%map: !map, %d: memref<32x64xf16, #nm_tile.shared<swizzled_blocks>>, %n: index) {
   // expected-error @below {{lines of patches must be channels of one place: of image = "bhwc" and rows = "rsc" or "src", and a multiple of 64 channels, got 96}}
   nm_tile.bulk_copy patches = <kernel = [1, 1], image = "bhwc", rows = "rsc"> image = [8, 8, 96]
-      ins(%map[%n, %n] : !map) outs(%d : memref<32x64xf16, 3>)
+      ins(%map[%n, %n] : !map) outs(%d : memref<32x64xf16, #nm_tile.shared<swizzled_blocks>>)
   return
 }
 
@@ -131,9 +131,9 @@ func.func @bulk_channels(%map: !map, %d: memref<32x64xf16, 3>, %n: index) {
 
 !map = !nvgpu.tensormap.descriptor<tensor = memref<32x64xf16, 3>, swizzle = swizzle_128b, l2promo = l2promo_128b, oob = zero, interleave = none>
 
-func.func @bulk_parts(%map: !map, %d: memref<32x64xf16, 3>, %n: index) {
-  // expected-error @below {{patches are for a destination of rank 2, without boxes and within}}
+func.func @bulk_parts(%map: !map, %d: memref<32x64xf16, #nm_tile.shared<swizzled_blocks>>, %n: index) {
+  // expected-error @below {{boxes are for a destination in segment_lines or core_matrices}}
   nm_tile.bulk_copy boxes = [1, 1] patches = <kernel = [1, 1], image = "bhwc", rows = "rsc"> image = [8, 8, 64]
-      ins(%map[%n, %n] : !map) outs(%d : memref<32x64xf16, 3>)
+      ins(%map[%n, %n] : !map) outs(%d : memref<32x64xf16, #nm_tile.shared<swizzled_blocks>>)
   return
 }

@@ -138,9 +138,9 @@ func.func @hints(%i: memref<64x32xi8>, %v: memref<64x64xf16>) {
 // CHECK: nm_tile.product_wait ahead metadata(%{{.*}}, %{{.*}})
 // CHECK: nm_tile.product_wait metadata()
 !pair = !nvgpu.tensormap.descriptor<tensor = memref<16x64xf16, 3>, swizzle = swizzle_128b, l2promo = none, oob = zero, interleave = none>
-func.func @pairs(%map: !pair, %i: index, %tile: memref<32x64xf16, #gpu.address_space<workgroup>>, %word: i32) {
+func.func @pairs(%map: !pair, %i: index, %tile: memref<32x64xf16, #nm_tile.shared<swizzled_blocks>>, %word: i32) {
   %ring = nm_tile.ring full = 128 empty = 16 cluster = 2 bulk : !nm_tile.ring<3>
-  nm_tile.bulk_copy multicast = 2 ins(%map[%i, %i] : !pair) outs(%tile : memref<32x64xf16, #gpu.address_space<workgroup>>)
+  nm_tile.bulk_copy multicast = 2 ins(%map[%i, %i] : !pair) outs(%tile : memref<32x64xf16, #nm_tile.shared<swizzled_blocks>>)
   nm_tile.product_wait ahead metadata(%word, %word)
   nm_tile.product_wait metadata()
   return
@@ -150,8 +150,8 @@ func.func @pairs(%map: !pair, %i: index, %tile: memref<32x64xf16, #gpu.address_s
 // CHECK: nm_tile.bulk_copy ins({{.*}}) outs({{.*}}) within(%{{.*}} by %{{.*}} : !nvgpu.tensormap.descriptor<{{.*}}>)
 !whole = !nvgpu.tensormap.descriptor<tensor = memref<48x64xf16, 3>, swizzle = swizzle_128b, l2promo = none, oob = zero, interleave = none>
 !part = !nvgpu.tensormap.descriptor<tensor = memref<16x64xf16, 3>, swizzle = swizzle_128b, l2promo = none, oob = zero, interleave = none>
-func.func @within(%map: !whole, %part: !part, %i: index, %tile: memref<48x128xf16, 3>) {
-  nm_tile.bulk_copy ins(%map[%i, %i] : !whole) outs(%tile : memref<48x128xf16, 3>) within(%i by %part : !part)
+func.func @within(%map: !whole, %part: !part, %i: index, %tile: memref<48x128xf16, #nm_tile.shared<swizzled_blocks>>) {
+  nm_tile.bulk_copy ins(%map[%i, %i] : !whole) outs(%tile : memref<48x128xf16, #nm_tile.shared<swizzled_blocks>>) within(%i by %part : !part)
   return
 }
 

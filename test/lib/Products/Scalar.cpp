@@ -83,14 +83,11 @@ ScalarAttr::verifyProblem(function_ref<InFlightDiagnostic()> emitError,
 // Which thread owns what
 //===----------------------------------------------------------------------===//
 
-LogicalResult ScalarAttr::layOut(OpBuilder &builder, TileMatmulOp op,
-                                 ThreadLayout &layout) const {
-  IndexMath math{builder, op.getLoc()};
-  layout.divideAmongWarps(math, {1, 1});
-  layout.token = math.div(layout.lane, kOutputs);
-  layout.output = math.rem(layout.lane, kOutputs);
-  layout.addElement({0, 0});
-  return success();
+FailureOr<AccumulatorAttr> ScalarAttr::layOut(TileMatmulOp) const {
+  return makeAccumulator(
+      getContext(),
+      {{TileDim::Outputs, kOutputs, 1}, {TileDim::Tokens, 32 / kOutputs, 1}},
+      /*units=*/{}, /*elements=*/{});
 }
 
 //===----------------------------------------------------------------------===//

@@ -32,8 +32,10 @@ struct TilePattern : public OpConversionPattern<OpT> {
 /// but no longer after it.
 class KernelHints {
 public:
-  KernelHints(gpu::LaunchOp launch, const ThreadLayout &layout,
-              TileMatmulOp product);
+  KernelHints(gpu::LaunchOp launch);
+
+  /// `product` adds to a sum in `layout`, one of the launch.
+  void addSum(TileMatmulOp product, const ThreadLayout &layout);
 
   /// Says it, behind the converted code.
   void emit();
@@ -41,8 +43,9 @@ public:
 private:
   gpu::LaunchOp launch;
   Location loc;
+  /// Of all sums at once.
   std::optional<int64_t> accumulators, registers;
-  bool sharesLaunch = false;
+  bool sharesLaunch = true;
   /// Buffers from outside the launch, and tensor maps.
   llvm::SetVector<Value> positions, tiles;
 };

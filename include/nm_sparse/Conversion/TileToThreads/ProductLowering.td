@@ -18,13 +18,14 @@ def NMSparse_ProductLoweringInterface
   }];
   let methods = [
     InterfaceMethod<[{
-        Says which elements of the tile of `op` each thread holds: fills `layout`,
-        emitting the thread's coordinates at the builder's insertion point. Fails
-        with an error on `op` when the schedule cannot hold the encoding.
+        Says which elements of the tile of `op` each thread holds. Fails with an
+        error on `op` when the schedule cannot hold the encoding.
       }],
-      "::llvm::LogicalResult", "layOut",
-      (ins "::mlir::OpBuilder &":$builder, "::mlir::nm_sparse::TileMatmulOp":$op,
-           "::mlir::nm_sparse::ThreadLayout &":$layout)>,
+      "::llvm::FailureOr<::mlir::nm_sparse::AccumulatorAttr>", "layOut",
+      (ins "::mlir::nm_sparse::TileMatmulOp":$op)>,
+    InterfaceMethod<"What the code of `op` asks of the code around it.",
+      "::mlir::nm_sparse::ThreadUse", "getThreadUse",
+      (ins "::mlir::nm_sparse::TileMatmulOp":$op), "", "return {};">,
     InterfaceMethod<[{
         Emits the product of one K step: adds to `accumulators`, the elements of
         the thread in the order of `layout`. Fails with an error on `op`.

@@ -25,47 +25,8 @@ struct TileOffset {
   int64_t output;
 };
 
-class ThreadLayout {
-public:
-  /// Layout of the accumulator of `op`, by its product; the index arithmetic of
-  /// the thread's coordinates is emitted at the builder's insertion point.
-  /// Fails with an error on `op` when the schedule cannot hold the encoding.
-  static FailureOr<ThreadLayout> create(OpBuilder &builder, TileMatmulOp op);
-
-  int64_t getNumElements() const { return offsets.size(); }
-  TileOffset getOffset(int64_t element) const { return offsets[element]; }
-  /// Adds the next element of a thread.
-  void addElement(TileOffset offset) { offsets.push_back(offset); }
-
-  /// Lays `warps` = [tokens, outputs] over the tile: sets warpTokens,
-  /// warpOutputs, warpToken and warpOutput.
-  void divideAmongWarps(IndexMath &math, ArrayRef<int64_t> warps);
-  /// Adds the elements of fragments of `rows` x 8, which lie in a thread as
-  /// those of mma.m16n8 do, over `numRows` x `numColumns` of a warp, whose
-  /// coordinates in them are set too: 8 rows of 4 lanes with 2 neighbours each,
-  /// and 8 rows further.
-  void addFragments(IndexMath &math, int64_t rows, int64_t numRows,
-                    int64_t numColumns, Value firstRow);
-
-  /// Elements grouped into runs that are neighbours along tokens (or outputs),
-  /// each run a power of two of at most `maxWidth` elements and aligned to its
-  /// width relative to the tile.
-  SmallVector<SmallVector<int64_t>> getRuns(bool alongTokens,
-                                            int64_t maxWidth) const;
-
-  /// Tokens x outputs of the CTA tile.
-  int64_t tileTokens, tileOutputs;
-  /// Tokens x outputs of one warp.
-  int64_t warpTokens, warpOutputs;
-  /// Neighbouring tokens, and outputs, of a thread; each thread's first is a
-  /// multiple of them.
-  int64_t tokenRun = 1, outputRun = 1;
-
-  /// Elements are those of fragments, ordered (row fragment, column fragment,
-  /// row half, pair).
-  bool hasFragments = false;
-  /// The rows of fragments lie along outputs, not tokens.
-  bool outputsAreRows = false;
+/// What a product asks of the code around it.
+struct ThreadUse {
   /// Warps may transpose 16-bit results of fragments as they write them.
   bool transposesFragments = false;
   /// Accumulators that are stored together would share a bank of the register
@@ -73,25 +34,50 @@ public:
   bool accumulatorsNeedCopies = false;
   /// Registers of a thread for all its reads of global memory at once, beside
   /// all else; ptxas, which saves registers, would delay the reads.
-  std::optional<int64_t> registers;
+  std::optional<int64_t> registers = std::nullopt;
   /// The chips of the product have prefetches to L2.
   bool mayPrefetch = false;
+};
 
+class ThreadLayout {
+public:
+  /// The threads of the accumulator of `op`, as its layout says; the index
+  /// arithmetic of a thread's coordinates is emitted at the builder's insertion
+  /// point.
+  static ThreadLayout create(OpBuilder &builder, TileMatmulOp op);
+
+  int64_t getNumElements() const { return offsets.size(); }
+  TileOffset getOffset(int64_t element) const { return offsets[element]; }
+
+  /// Elements grouped into runs that are neighbours along tokens (or outputs),
+  /// each run a power of two of at most `maxWidth` elements and aligned to its
+  /// width relative to the tile.
+  SmallVector<SmallVector<int64_t>> getRuns(bool alongTokens,
+                                            int64_t maxWidth) const;
+
+  AccumulatorAttr accumulator;
   ScheduleAttr schedule;
+  ThreadUse use;
+
+  /// Tokens x outputs of the CTA tile.
+  int64_t tileTokens, tileOutputs;
+  /// Tokens x outputs of a unit: of one warp, or warpgroup.
+  int64_t unitTokens, unitOutputs;
   int64_t numThreads;
+  /// Elements are those of fragments, ordered (row fragment, column fragment,
+  /// row half, pair), whose rows lie along outputs, or tokens.
+  bool hasFragments = false, outputsAreRows = false;
+  /// Owners have a share of the contraction, as the other threads do.
+  bool dividesContraction = false;
 
   Value threadId, lane;
-  /// First token and output of the warp, or of the warpgroup, in the CTA tile.
-  Value warpToken, warpOutput;
+  /// First token and output of the unit in the CTA tile.
+  Value unitToken, unitOutput;
   /// First token and output of the thread in the CTA tile.
   Value token, output;
   /// i1: the thread holds elements of the result; null where all do. Others
   /// neither read nor write tiles.
   Value isOwner;
-  /// Groups of warps, or of lanes that a warp has several of, one behind the
-  /// other, each with a share of the elements that those of the first group
-  /// own.
-  int64_t shares = 1;
 
 private:
   SmallVector<TileOffset> offsets;

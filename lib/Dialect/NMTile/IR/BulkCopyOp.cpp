@@ -35,9 +35,9 @@ static LogicalResult verifyParts(BulkCopyOp op, MemRefType dst,
     return op.emitOpError("within needs parts, and parts need within");
   if (!op.getParts())
     return success();
-  if (dst.getRank() != 2 || op.getBoxes() || op.getMulticast())
-    return op.emitOpError("parts are of the rows of a destination of rank 2, "
-                          "without multicast, got ")
+  if (getTileLayout(dst) != TileLayout::SwizzledBlocks || op.getMulticast())
+    return op.emitOpError("parts are of the rows of a destination in "
+                          "swizzled_blocks, without multicast, got ")
            << dst;
   int64_t rows = dst.getDimSize(0);
   auto type = cast<nvgpu::TensorMapDescriptorType>(op.getParts().getType());
@@ -53,51 +53,75 @@ static LogicalResult verifyParts(BulkCopyOp op, MemRefType dst,
          << kSwizzleRows << " rows that divides " << rows << ", got " << part;
 }
 
-/// A destination of rank 3, in the order in which products read bitmaps: lines
-/// for segments, or core matrices.
-static LogicalResult verifyOrderedBoxes(BulkCopyOp op, MemRefType dst,
-                                        MemRefType box) {
-  ArrayRef<int64_t> boxes = *op.getBoxes();
+/// Boxes are of the orders in which products read the values of bitmaps.
+static LogicalResult verifyBoxCounts(BulkCopyOp op, MemRefType dst,
+                                     MemRefType box) {
+  TileLayout layout = getTileLayout(dst);
+  bool isOrdered =
+      layout == TileLayout::SegmentLines || layout == TileLayout::CoreMatrices;
+  std::optional<ArrayRef<int64_t>> boxes = op.getBoxes();
+  if (!isOrdered && !boxes)
+    return success();
   auto isPositive = [](int64_t count) { return count > 0; };
-  if (dst.getRank() != 3 || boxes.size() != box.getShape().size() ||
-      !llvm::all_of(boxes, isPositive))
-    return op.emitOpError("boxes are for a destination of rank 3, one positive "
-                          "number for each of the ")
-           << box.getRank() << " dimensions of the map, got [" << boxes
-           << "] and " << dst;
-  nvgpu::TensorMapSwizzleKind swizzle = op.getMap().getType().getSwizzle();
-  // Core matrices come in one box.
-  if (swizzle == nvgpu::TensorMapSwizzleKind::SWIZZLE_NONE &&
-      llvm::product_of(boxes) == 1) {
-    int64_t parts = static_cast<int64_t>(op.getMulticast().value_or(1));
-    if (dst.getDimSize(1) % parts != 0)
-      return op.emitOpError("of multicast = ")
-             << parts << " needs a destination of as many tiles for each CTA, "
-             << "got " << dst;
-    if (box.getElementType() == dst.getElementType() &&
-        box.getNumElements() == dst.getNumElements() / parts)
-      return success();
-    return op.emitOpError("the box of the map must have the ")
+  if (isOrdered && boxes && boxes->size() == box.getShape().size() &&
+      llvm::all_of(*boxes, isPositive))
+    return success();
+  InFlightDiagnostic error = op.emitOpError(
+      "boxes are for a destination in segment_lines or core_matrices, which "
+      "needs one positive number for each of the ");
+  error << box.getRank() << " dimensions of the map, got ";
+  if (boxes)
+    error << "[" << *boxes << "]";
+  else
+    error << "none";
+  return error << " and " << dst;
+}
+
+static LogicalResult verifyCoreMatrices(BulkCopyOp op, MemRefType dst,
+                                        MemRefType box) {
+  int64_t parts = static_cast<int64_t>(op.getMulticast().value_or(1));
+  if (dst.getDimSize(1) % parts != 0)
+    return op.emitOpError("of multicast = ")
+           << parts << " needs a destination of as many tiles for each CTA, "
+           << "got " << dst;
+  if (llvm::product_of(*op.getBoxes()) != 1 ||
+      box.getElementType() != dst.getElementType() ||
+      box.getNumElements() != dst.getNumElements() / parts)
+    return op.emitOpError("the one box of the map must have the ")
            << dst.getNumElements() / parts << " elements of the destination"
            << (parts > 1 ? " that each CTA copies, got " : ", got ") << box;
-  }
+  if (op.getMap().getType().getSwizzle() !=
+      nvgpu::TensorMapSwizzleKind::SWIZZLE_NONE)
+    return op.emitOpError("the map must not swizzle core matrices");
+  return success();
+}
+
+static LogicalResult verifySegmentLines(BulkCopyOp op, MemRefType dst,
+                                        MemRefType box) {
   if (op.getMulticast())
     return op.emitOpError("of lines for segments has no multicast");
+  ArrayRef<int64_t> boxes = *op.getBoxes();
   if (box.getElementType() != dst.getElementType() ||
       box.getShape().back() != kSwizzledColumns ||
       box.getNumElements() * llvm::product_of(boxes) != dst.getNumElements())
     return op.emitOpError("boxes of the map, [")
            << boxes << "] of them, must be lines of " << kSwizzledColumns
            << " elements, " << dst.getNumElements() << " in all, got " << box;
-  if (swizzle != nvgpu::TensorMapSwizzleKind::SWIZZLE_128B)
+  if (op.getMap().getType().getSwizzle() !=
+      nvgpu::TensorMapSwizzleKind::SWIZZLE_128B)
     return op.emitOpError("the map must swizzle 128 bytes, as products read "
                           "segments");
   return success();
 }
 
-/// A destination of rank 3, in blocks of columns, one box each.
+/// Each block of columns is a box.
 static LogicalResult verifyColumnBlocks(BulkCopyOp op, MemRefType dst,
                                         MemRefType box) {
+  if (op.getMulticast())
+    return op.emitOpError("of multicast = ")
+           << static_cast<int64_t>(*op.getMulticast())
+           << " needs a destination in swizzled_blocks or core_matrices, got "
+           << dst;
   int64_t width = getColumnBlock(dst);
   if (box.getElementType() != dst.getElementType() || box.getRank() < 3 ||
       box.getShape().take_back(3) !=
@@ -108,8 +132,7 @@ static LogicalResult verifyColumnBlocks(BulkCopyOp op, MemRefType dst,
            << " elements of the destination, got " << box;
   if (op.getMap().getType().getSwizzle() !=
       nvgpu::TensorMapSwizzleKind::SWIZZLE_NONE)
-    return op.emitOpError("the map of a destination of rank 3 must not "
-                          "swizzle");
+    return op.emitOpError("the map must not swizzle blocks of columns");
   return success();
 }
 
@@ -120,9 +143,9 @@ static LogicalResult verifyPatches(BulkCopyOp op, MemRefType dst) {
     return op.emitOpError("patches need image, and image needs patches");
   if (!patches)
     return success();
-  if (dst.getRank() != 2 || op.getBoxes() || op.getWithin())
-    return op.emitOpError("patches are for a destination of rank 2, without "
-                          "boxes and within, got ")
+  if (getTileLayout(dst) != TileLayout::SwizzledBlocks || op.getWithin())
+    return op.emitOpError("patches are for a destination in swizzled_blocks, "
+                          "without within, got ")
            << dst;
   ArrayRef<int64_t> image = *op.getImage();
   if (image.size() != 3 ||
@@ -141,6 +164,28 @@ static LogicalResult verifyPatches(BulkCopyOp op, MemRefType dst) {
   return success();
 }
 
+/// Each block of a line's width is a box, of the rows that a CTA copies.
+static LogicalResult verifySwizzledBlocks(BulkCopyOp op, MemRefType dst,
+                                          MemRefType box) {
+  int64_t parts = static_cast<int64_t>(op.getMulticast().value_or(1));
+  int64_t line = getLineElements(dst.getElementType());
+  if (parts > 1 && dst.getDimSize(0) % (parts * kSwizzleRows) != 0)
+    return op.emitOpError("of multicast = ")
+           << parts << " needs a destination of a multiple of " << kSwizzleRows
+           << " rows for each CTA, got " << dst;
+  if (box.getElementType() != dst.getElementType() || box.getRank() < 2 ||
+      box.getShape().back() != line ||
+      box.getNumElements() != dst.getDimSize(0) / parts * line)
+    return op.emitOpError("boxes of the map must hold all ")
+           << dst.getDimSize(0) / parts << " rows and " << line
+           << " columns of the destination, got " << box;
+  if (op.getMap().getType().getSwizzle() !=
+      nvgpu::TensorMapSwizzleKind::SWIZZLE_128B)
+    return op.emitOpError(
+        "the map must swizzle 128 bytes, as products read them");
+  return success();
+}
+
 LogicalResult BulkCopyOp::verify() {
   auto dst = cast<MemRefType>(getDst().getType());
   MemRefType box = getMap().getType().getTensor();
@@ -155,38 +200,26 @@ LogicalResult BulkCopyOp::verify() {
   if (auto ctas = getMulticast(); ctas && (*ctas < 2 || *ctas > 16))
     return emitOpError("multicast is to the 2 to 16 CTAs of a cluster, got ")
            << static_cast<int64_t>(*ctas);
-  if (getMulticast() && !getBoxes() && dst.getRank() == 3)
-    return emitOpError("of multicast = ")
-           << static_cast<int64_t>(*getMulticast())
-           << " needs a destination of rank 2 in boxes of rows, or of core "
-              "matrices, got "
-           << dst;
-  if (failed(verifyParts(*this, dst, box)) || failed(verifyPatches(*this, dst)))
+  if (failed(verifyBoxCounts(*this, dst, box)) ||
+      failed(verifyParts(*this, dst, box)) || failed(verifyPatches(*this, dst)))
     return failure();
-  if (getBoxes())
-    return verifyOrderedBoxes(*this, dst, box);
-  if (dst.getRank() == 3)
-    return verifyColumnBlocks(*this, dst, box);
-  int64_t parts = static_cast<int64_t>(getMulticast().value_or(1));
-  if (!hasWholeLines(dst))
-    return emitOpError("destination must have 8-bit elements or 16-bit floats, "
-                       "and rows of whole 128-byte lines, got ")
+  switch (getTileLayout(dst)) {
+  case TileLayout::Rows:
+  case TileLayout::SwizzledRows:
+    return emitOpError("destination must lie in swizzled_blocks, "
+                       "column_blocks, segment_lines or core_matrices, as the "
+                       "accelerator writes it, got ")
            << dst;
-  int64_t line = getLineElements(dst.getElementType());
-  if (parts > 1 && dst.getDimSize(0) % (parts * kSwizzleRows) != 0)
-    return emitOpError("of multicast = ")
-           << parts << " needs a destination of a multiple of " << kSwizzleRows
-           << " rows for each CTA, got " << dst;
-  if (box.getElementType() != dst.getElementType() || box.getRank() < 2 ||
-      box.getShape().back() != line ||
-      box.getNumElements() != dst.getDimSize(0) / parts * line)
-    return emitOpError("boxes of the map must hold all ")
-           << dst.getDimSize(0) / parts << " rows and " << line
-           << " columns of the destination, got " << box;
-  if (getMap().getType().getSwizzle() !=
-      nvgpu::TensorMapSwizzleKind::SWIZZLE_128B)
-    return emitOpError("the map must swizzle 128 bytes, as products read them");
-  return success();
+  case TileLayout::SwizzledBlocks:
+    return verifySwizzledBlocks(*this, dst, box);
+  case TileLayout::ColumnBlocks:
+    return verifyColumnBlocks(*this, dst, box);
+  case TileLayout::SegmentLines:
+    return verifySegmentLines(*this, dst, box);
+  case TileLayout::CoreMatrices:
+    return verifyCoreMatrices(*this, dst, box);
+  }
+  llvm_unreachable("every layout is a case");
 }
 
 void BulkCopyOp::getEffects(

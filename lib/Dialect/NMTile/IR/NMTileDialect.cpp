@@ -100,14 +100,14 @@ void nm_sparse::printPart(AsmPrinter &printer, Attribute part) {
 
 namespace {
 
-/// Prints a schedule as an alias, so that an operation stays readable.
+/// Prints large attributes as aliases, so that an operation stays readable.
 struct NMTileAsmInterface : public OpAsmDialectInterface {
   using OpAsmDialectInterface::OpAsmDialectInterface;
 
   AliasResult getAlias(Attribute attribute, raw_ostream &os) const override {
-    if (!isa<ScheduleAttr>(attribute))
+    if (!isa<ScheduleAttr, AccumulatorAttr>(attribute))
       return AliasResult::NoAlias;
-    os << "schedule";
+    os << (isa<ScheduleAttr>(attribute) ? "schedule" : "accumulator");
     return AliasResult::OverridableAlias;
   }
 };

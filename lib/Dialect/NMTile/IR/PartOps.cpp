@@ -76,7 +76,7 @@ static LogicalResult verifyLoad(Operation *op, MemRefType type,
 
 LogicalResult PinnedLoadOp::verify() {
   auto type = cast<MemRefType>(getSource().getType());
-  if (!nvgpu::NVGPUDialect::hasSharedMemoryAddressSpace(type))
+  if (!isInSharedMemory(type))
     return emitOpError("source must lie in shared memory, got ") << type;
   return verifyLoad(*this, type, getIndices().size(), getValue().getType());
 }
@@ -92,7 +92,7 @@ void PinnedLoadOp::getEffects(Effects &effects) {
 
 LogicalResult ReadOnlyLoadOp::verify() {
   auto type = cast<MemRefType>(getSource().getType());
-  if (nvgpu::NVGPUDialect::hasSharedMemoryAddressSpace(type))
+  if (isInSharedMemory(type))
     return emitOpError("source must lie in global memory, got ") << type;
   Type value = getValue().getType();
   if (failed(verifyLoad(*this, type, getIndices().size(), value)))

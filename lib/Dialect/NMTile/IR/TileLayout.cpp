@@ -6,6 +6,8 @@
 
 #include "nm_sparse/Dialect/NMTile/IR/TileLayout.h"
 
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/NVGPU/IR/NVGPUDialect.h"
 #include "llvm/Support/MathExtras.h"
 #include <numeric>
 
@@ -56,20 +58,56 @@ RowTable nm_sparse::getRowTable(ScheduleAttr schedule, EncodingAttr encoding,
   return {rows / encoding.getBlockK(), isShort ? 16u : 32u};
 }
 
-TileLayout nm_sparse::getTileLayout(ScheduleAttr schedule, MemRefType tile) {
-  if (tile.getRank() == 3) {
-    // Bits are words.
-    if (tile.getElementType().isInteger(32))
-      return TileLayout::ColumnBlocks;
-    return schedule.getOperandTiles().values;
+TileLayout nm_sparse::getTileLayout(MemRefType tile) {
+  auto space = dyn_cast_or_null<SharedAttr>(tile.getMemorySpace());
+  return space ? space.getLayout() : TileLayout::Rows;
+}
+
+Attribute nm_sparse::getTileSpace(MLIRContext *context, TileLayout layout) {
+  if (layout != TileLayout::Rows)
+    return SharedAttr::get(context, layout);
+  return gpu::AddressSpaceAttr::get(
+      context, gpu::GPUDialect::getWorkgroupAddressSpace());
+}
+
+bool nm_sparse::isInSharedMemory(MemRefType buffer) {
+  return isa_and_nonnull<SharedAttr>(buffer.getMemorySpace()) ||
+         nvgpu::NVGPUDialect::hasSharedMemoryAddressSpace(buffer);
+}
+
+LogicalResult nm_sparse::verifyTileLayout(Operation *op, MemRefType tile) {
+  switch (getTileLayout(tile)) {
+  case TileLayout::Rows:
+    if (tile.getRank() == 2)
+      return success();
+    return op->emitOpError("has a tile of rank 3 row by row; legal are "
+                           "#nm_tile.shared with column_blocks, segment_lines "
+                           "and core_matrices, got ")
+           << tile;
+  case TileLayout::SwizzledRows:
+  case TileLayout::SwizzledBlocks:
+    if (hasWholeLines(tile))
+      return success();
+    return op->emitOpError("has a swizzled tile, which must have 8-bit "
+                           "elements or 16-bit floats, and rows of whole "
+                           "128-byte lines, got ")
+           << tile;
+  case TileLayout::ColumnBlocks:
+  case TileLayout::SegmentLines:
+  case TileLayout::CoreMatrices:
+    if (tile.getRank() == 3)
+      return success();
+    return op->emitOpError("has a layout of tiles of rank 3, got ") << tile;
   }
-  // Other tiles of 8 bits are positions, too, which threads read as they are.
-  if (schedule.hasBulkBits()
-          ? !hasWholeLines(tile)
-          : !isSwizzled(tile.getElementType(), tile.getDimSize(1)))
-    return TileLayout::Rows;
-  return schedule.hasBulkValues() ? TileLayout::SwizzledBlocks
-                                  : schedule.getOperandTiles().lines;
+  llvm_unreachable("every layout is a case");
+}
+
+LogicalResult SharedAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                 TileLayout layout) {
+  if (layout != TileLayout::Rows)
+    return success();
+  return emitError() << "a tile that lies row by row is in "
+                        "#gpu.address_space<workgroup>";
 }
 
 /// Elements added to each row of a tile against bank conflicts. 16-byte steps
@@ -88,17 +126,13 @@ int64_t nm_sparse::getPaddedColumns(Type element, int64_t columns,
 
 MemRefType nm_sparse::getRingType(MemRefType tile, int64_t stages,
                                   bool isTransposed, bool isBulk) {
-  if (tile.getRank() == 3)
-    return MemRefType::get(
-        {stages, tile.getDimSize(0), tile.getDimSize(1), tile.getDimSize(2)},
-        tile.getElementType(), MemRefLayoutAttrInterface(),
-        tile.getMemorySpace());
-  int64_t columns = tile.getDimSize(1);
-  if (!isBulk)
-    columns = getPaddedColumns(tile.getElementType(), columns, isTransposed);
-  return MemRefType::get({stages, tile.getDimSize(0), columns},
-                         tile.getElementType(), MemRefLayoutAttrInterface(),
-                         tile.getMemorySpace());
+  SmallVector<int64_t> shape = {stages};
+  llvm::append_range(shape, tile.getShape());
+  if (getTileLayout(tile) == TileLayout::Rows && !isBulk)
+    shape.back() =
+        getPaddedColumns(tile.getElementType(), shape.back(), isTransposed);
+  return MemRefType::get(shape, tile.getElementType(),
+                         MemRefLayoutAttrInterface(), tile.getMemorySpace());
 }
 
 int64_t nm_sparse::getAllocatedBytes(int64_t elements, Type element) {

@@ -133,6 +133,54 @@ static LogicalResult verifyStoredTiles(TileMatmulOp op) {
   return success();
 }
 
+/// Checks that operand `name` lies in shared memory in `layout`.
+static LogicalResult verifyLayout(TileMatmulOp op, StringRef name, Value value,
+                                  TileLayout layout) {
+  auto tile = dyn_cast<MemRefType>(value.getType());
+  if (!tile || getTileLayout(tile) == layout)
+    return success();
+  return op.emitOpError("with product = ")
+         << op.getSchedule().getProduct().getProductName() << " reads " << name
+         << " in " << getTileSpace(op.getContext(), layout) << ", got " << tile;
+}
+
+/// Checks that `layout` is one of the tile, and of the threads that multiply.
+static LogicalResult verifyAccumulator(TileMatmulOp op,
+                                       AccumulatorAttr layout) {
+  ScheduleAttr schedule = op.getSchedule();
+  int64_t tokens = layout.getExtent(TileDim::Tokens);
+  int64_t outputs = layout.getExtent(TileDim::Outputs);
+  if (tokens != schedule.getTileTokens() ||
+      outputs != schedule.getTileOutputs() ||
+      layout.getNumThreads() != schedule.getNumThreads())
+    return op.emitOpError("layout must be of ")
+           << schedule.getTileTokens() << " x " << schedule.getTileOutputs()
+           << " elements and " << schedule.getNumThreads()
+           << " threads, as its schedule says, got " << tokens << " x "
+           << outputs << " and " << layout.getNumThreads();
+  return success();
+}
+
+/// Checks the layouts of the tiles that the product reads from shared memory in
+/// one alone. (It reads others as their types say.)
+static LogicalResult verifyLayouts(TileMatmulOp op) {
+  ScheduleAttr schedule = op.getSchedule();
+  OperandTiles tiles = schedule.getOperandTiles();
+  TransfersAttr transfers = schedule.getTransfers();
+  bool isStored = op.getStoredTile().has_value();
+  bool hasLines = tiles.lines == TileLayout::SwizzledBlocks;
+  if (hasLines && !transfers.getX().getUse().isDirect &&
+      failed(verifyLayout(op, "lhs", op.getLhs(), tiles.lines)))
+    return failure();
+  if (!transfers.getValues().getUse().isDirect && (isStored || hasLines) &&
+      failed(verifyLayout(op, "rhs", op.getRhs(),
+                          isStored ? tiles.values : tiles.lines)))
+    return failure();
+  if (isStored && !transfers.getIndex().getUse().isDirect)
+    return verifyLayout(op, "index", op.getIndex(), TileLayout::ColumnBlocks);
+  return success();
+}
+
 /// Checks how the weight is stored, and that its components are there.
 static LogicalResult verifyForm(TileMatmulOp op) {
   EncodingAttr encoding = op.getEncoding();
@@ -218,6 +266,9 @@ LogicalResult TileMatmulOp::verify() {
   if (getResult().getType() != acc)
     return emitOpError("result type must be that of the accumulator, ")
            << acc << ", got " << getResult().getType();
+  if (std::optional<AccumulatorAttr> layout = getLayout();
+      layout && failed(verifyAccumulator(*this, *layout)))
+    return failure();
   if (lhs.getElementType() != rhs.getElementType())
     return emitOpError("lhs and rhs must have one element type, got ")
            << lhs.getElementType() << " and " << rhs.getElementType();
@@ -225,6 +276,8 @@ LogicalResult TileMatmulOp::verify() {
     return failure();
   if (isCode)
     return success();
+  if (failed(verifyLayouts(*this)))
+    return failure();
   if (getStoredTile())
     return verifyStoredTiles(*this);
   if (failed(verifyTile(*this, "rhs", rhs, {rows, outputs}, getRhsOrder())))

@@ -40,7 +40,7 @@ LogicalResult nm_sparse::verifyDestination(Operation *op, Value dst,
   if (isTensor != static_cast<bool>(result))
     return op->emitOpError(isTensor ? "a tensor destination needs a result"
                                     : "a buffer destination has no result");
-  return success();
+  return isTensor ? success() : verifyTileLayout(op, cast<MemRefType>(type));
 }
 
 LogicalResult

@@ -530,45 +530,45 @@ func.func @copy_threads(%s: memref<8x8xf16>, %d: memref<8x8xf16, 3>) {
 // nm_tile.bulk_copy
 
 !map = !nvgpu.tensormap.descriptor<tensor = memref<32x64xf16, 3>, swizzle = swizzle_128b, l2promo = l2promo_128b, oob = zero, interleave = none>
-func.func @bulk_columns(%m: !map, %i: index, %d: memref<32x96xf16, 3>) {
-  // expected-error @below {{destination must have 8-bit elements or 16-bit floats, and rows of whole 128-byte lines, got 'memref<32x96xf16, 3>'}}
-  nm_tile.bulk_copy ins(%m[%i, %i] : !map) outs(%d : memref<32x96xf16, 3>)
+func.func @bulk_columns(%m: !map, %i: index, %d: memref<32x96xf16, #nm_tile.shared<swizzled_blocks>>) {
+  // expected-error @below {{has a swizzled tile, which must have 8-bit elements or 16-bit floats, and rows of whole 128-byte lines, got 'memref<32x96xf16, #nm_tile.shared<swizzled_blocks>>'}}
+  nm_tile.bulk_copy ins(%m[%i, %i] : !map) outs(%d : memref<32x96xf16, #nm_tile.shared<swizzled_blocks>>)
   return
 }
 
 // -----
 
 !map = !nvgpu.tensormap.descriptor<tensor = memref<16x64xf16, 3>, swizzle = swizzle_128b, l2promo = l2promo_128b, oob = zero, interleave = none>
-func.func @bulk_box(%m: !map, %i: index, %d: memref<32x128xf16, 3>) {
+func.func @bulk_box(%m: !map, %i: index, %d: memref<32x128xf16, #nm_tile.shared<swizzled_blocks>>) {
   // expected-error @below {{boxes of the map must hold all 32 rows and 64 columns of the destination, got 'memref<16x64xf16, 3>'}}
-  nm_tile.bulk_copy ins(%m[%i, %i] : !map) outs(%d : memref<32x128xf16, 3>)
+  nm_tile.bulk_copy ins(%m[%i, %i] : !map) outs(%d : memref<32x128xf16, #nm_tile.shared<swizzled_blocks>>)
   return
 }
 
 // -----
 
 !map = !nvgpu.tensormap.descriptor<tensor = memref<32x64xf16, 3>, swizzle = swizzle_64b, l2promo = l2promo_128b, oob = zero, interleave = none>
-func.func @bulk_swizzle(%m: !map, %i: index, %d: memref<32x128xf16, 3>) {
+func.func @bulk_swizzle(%m: !map, %i: index, %d: memref<32x128xf16, #nm_tile.shared<swizzled_blocks>>) {
   // expected-error @below {{the map must swizzle 128 bytes, as products read them}}
-  nm_tile.bulk_copy ins(%m[%i, %i] : !map) outs(%d : memref<32x128xf16, 3>)
+  nm_tile.bulk_copy ins(%m[%i, %i] : !map) outs(%d : memref<32x128xf16, #nm_tile.shared<swizzled_blocks>>)
   return
 }
 
 // -----
 
 !map = !nvgpu.tensormap.descriptor<tensor = memref<1x32x64xf16, 3>, swizzle = swizzle_128b, l2promo = l2promo_128b, oob = zero, interleave = none>
-func.func @bulk_coordinates(%m: !map, %i: index, %d: memref<32x128xf16, 3>) {
+func.func @bulk_coordinates(%m: !map, %i: index, %d: memref<32x128xf16, #nm_tile.shared<swizzled_blocks>>) {
   // expected-error @below {{needs 3 coordinates, one for each dimension of the map, got 2}}
-  nm_tile.bulk_copy ins(%m[%i, %i] : !map) outs(%d : memref<32x128xf16, 3>)
+  nm_tile.bulk_copy ins(%m[%i, %i] : !map) outs(%d : memref<32x128xf16, #nm_tile.shared<swizzled_blocks>>)
   return
 }
 
 // -----
 
 !map = !nvgpu.tensormap.descriptor<tensor = memref<32x64xf16, 3>, swizzle = swizzle_128b, l2promo = l2promo_128b, oob = zero, interleave = none>
-func.func @bulk_threads(%m: !map, %i: index, %d: memref<32x128xf16, 3>) {
+func.func @bulk_threads(%m: !map, %i: index, %d: memref<32x128xf16, #nm_tile.shared<swizzled_blocks>>) {
   // expected-error @below {{threads must be [first, count] or [first, count, groups] inside the 1024 of a CTA, got [0, 0]}}
-  nm_tile.bulk_copy threads = [0, 0] ins(%m[%i, %i] : !map) outs(%d : memref<32x128xf16, 3>)
+  nm_tile.bulk_copy threads = [0, 0] ins(%m[%i, %i] : !map) outs(%d : memref<32x128xf16, #nm_tile.shared<swizzled_blocks>>)
   return
 }
 

@@ -46,8 +46,8 @@ func.func @tiles(%i: memref<64x32xi8>, %out: memref<4096x4096xf32>) {
     %m = affine.apply affine_map<(d0) -> (d0 * 64)>(%bx)
     %n = affine.apply affine_map<(d0) -> (d0 * 128)>(%by)
     %it = memref.alloc() : memref<64x1xi8, 3>
-    %vt = memref.alloc() : memref<16x128xf16, 3>
-    %xt = memref.alloc() : memref<16x64xf16, 3>
+    %vt = memref.alloc() : memref<16x128xf16, #nm_tile.shared<swizzled_rows>>
+    %xt = memref.alloc() : memref<16x64xf16, #nm_tile.shared<swizzled_rows>>
     %ip = memref.subview %i[0, %by] [64, 1] [1, 1]
       : memref<64x32xi8> to memref<64x1xi8, strided<[32, 1], offset: ?>>
     %ring = nm_tile.ring full = 132 empty = 8 : !nm_tile.ring<3>
@@ -57,7 +57,7 @@ func.func @tiles(%i: memref<64x32xi8>, %out: memref<4096x4096xf32>) {
           -> (vector<64x128xf32>, !nm_tile.ring_position) {
         nm_tile.ring_wait full %ring[%at] : !nm_tile.ring<3>
         %r = nm_tile.matmul #w schedule = #s condensed
-          ins(%xt, %vt : memref<16x64xf16, 3>, memref<16x128xf16, 3>)
+          ins(%xt, %vt : memref<16x64xf16, #nm_tile.shared<swizzled_rows>>, memref<16x128xf16, #nm_tile.shared<swizzled_rows>>)
           acc(%acc : vector<64x128xf32>) -> vector<64x128xf32>
         %next = nm_tile.ring_advance %ring[%at] by 1 : !nm_tile.ring<3>
         nm_tile.yield %r, %next : vector<64x128xf32>, !nm_tile.ring_position
@@ -119,8 +119,8 @@ func.func @ragged(%i: memref<64x32xi8>, %out: memref<4096x4096xf32>, %steps: ind
     %m = affine.apply affine_map<(d0) -> (d0 * 64)>(%bx)
     %n = affine.apply affine_map<(d0) -> (d0 * 128)>(%by)
     %it = memref.alloc() : memref<64x1xi8, 3>
-    %vt = memref.alloc() : memref<16x128xf16, 3>
-    %xt = memref.alloc() : memref<16x64xf16, 3>
+    %vt = memref.alloc() : memref<16x128xf16, #nm_tile.shared<swizzled_rows>>
+    %xt = memref.alloc() : memref<16x64xf16, #nm_tile.shared<swizzled_rows>>
     %ip = memref.subview %i[0, %by] [64, 1] [1, 1]
       : memref<64x32xi8> to memref<64x1xi8, strided<[32, 1], offset: ?>>
     %ring = nm_tile.ring full = 132 empty = 8 : !nm_tile.ring<3>
@@ -130,7 +130,7 @@ func.func @ragged(%i: memref<64x32xi8>, %out: memref<4096x4096xf32>, %steps: ind
           -> (vector<64x128xf32>, !nm_tile.ring_position) {
         nm_tile.ring_wait full %ring[%at] : !nm_tile.ring<3>
         %r = nm_tile.matmul #w schedule = #s condensed
-          ins(%xt, %vt : memref<16x64xf16, 3>, memref<16x128xf16, 3>)
+          ins(%xt, %vt : memref<16x64xf16, #nm_tile.shared<swizzled_rows>>, memref<16x128xf16, #nm_tile.shared<swizzled_rows>>)
           acc(%acc : vector<64x128xf32>) -> vector<64x128xf32>
         %next = nm_tile.ring_advance %ring[%at] by 1 : !nm_tile.ring<3>
         nm_tile.yield %r, %next : vector<64x128xf32>, !nm_tile.ring_position

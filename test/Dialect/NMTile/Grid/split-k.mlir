@@ -27,7 +27,7 @@
 // CHECK: vector.transfer_write %[[ALL]], %arg2
 // CHECK: gpu.dealloc %[[SPACE]]
 // CHECK: gpu.dealloc %[[COUNT]]
-func.func @parts(%x: memref<16x16xf16, 3>, %v: memref<16x64xf16, 3>, %out: memref<16x64xf32>) {
+func.func @parts(%x: memref<16x16xf16, 3>, %v: memref<16x64xf16, #nm_tile.shared<swizzled_rows>>, %out: memref<16x64xf32>) {
   %c1 = arith.constant 1 : index
   %c64 = arith.constant 64 : index
   gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
@@ -40,7 +40,7 @@ func.func @parts(%x: memref<16x16xf16, 3>, %v: memref<16x64xf16, 3>, %out: memre
       : memref<16x64xf32>, vector<16x64xf32>
     %sum = nm_tile.k_loop %k = %c0 to %c100 step %c2 iter_args(%acc = %init) -> (vector<16x64xf32>) {
       %r = nm_tile.matmul #w schedule = #s condensed
-        ins(%x, %v : memref<16x16xf16, 3>, memref<16x64xf16, 3>)
+        ins(%x, %v : memref<16x16xf16, 3>, memref<16x64xf16, #nm_tile.shared<swizzled_rows>>)
         acc(%acc : vector<16x64xf32>) -> vector<16x64xf32>
       nm_tile.yield %r : vector<16x64xf32>
     }
@@ -57,7 +57,7 @@ func.func @parts(%x: memref<16x16xf16, 3>, %v: memref<16x64xf16, 3>, %out: memre
 // CHECK: %[[SPACE:.*]] = gpu.alloc (%{{.*}}) : memref<?x4x64x16xf32>
 // CHECK: vector.transfer_write %{{.*}}, %[[SPACE]]{{.*}}permutation_map = #[[$MAP:.*]]}
 // CHECK: vector.transfer_read %[[SPACE]]{{.*}}permutation_map = #[[$MAP]]}
-func.func @tokens_contiguous(%x: memref<16x16xf16, 3>, %v: memref<16x64xf16, 3>, %out: memref<64x16xf32>) {
+func.func @tokens_contiguous(%x: memref<16x16xf16, 3>, %v: memref<16x64xf16, #nm_tile.shared<swizzled_rows>>, %out: memref<64x16xf32>) {
   %c1 = arith.constant 1 : index
   %c64 = arith.constant 64 : index
   gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
@@ -68,7 +68,7 @@ func.func @tokens_contiguous(%x: memref<16x16xf16, 3>, %v: memref<16x64xf16, 3>,
     %init = arith.constant dense<0.0> : vector<16x64xf32>
     %sum = nm_tile.k_loop %k = %c0 to %c100 step %c2 iter_args(%acc = %init) -> (vector<16x64xf32>) {
       %r = nm_tile.matmul #w schedule = #s condensed tokens_contiguous
-        ins(%x, %v : memref<16x16xf16, 3>, memref<16x64xf16, 3>)
+        ins(%x, %v : memref<16x16xf16, 3>, memref<16x64xf16, #nm_tile.shared<swizzled_rows>>)
         acc(%acc : vector<16x64xf32>) -> vector<16x64xf32>
       nm_tile.yield %r : vector<16x64xf32>
     }

@@ -92,8 +92,8 @@ func.func @shares(%x: memref<256x4096xf16>, %v: memref<64x4096xf16>, %i: memref<
     %m = affine.apply affine_map<(d0) -> (d0 * 64)>(%bx)
     %n = affine.apply affine_map<(d0) -> (d0 * 128)>(%by)
     %it = memref.alloc() : memref<64x1xi8, #gpu.address_space<workgroup>>
-    %vt = memref.alloc() : memref<16x128xf16, #gpu.address_space<workgroup>>
-    %xt = memref.alloc() : memref<16x64xf16, #gpu.address_space<workgroup>>
+    %vt = memref.alloc() : memref<16x128xf16, #nm_tile.shared<swizzled_rows>>
+    %xt = memref.alloc() : memref<16x64xf16, #nm_tile.shared<swizzled_rows>>
     %ip = memref.subview %i[0, %by] [64, 1] [1, 1]
       : memref<64x32xi8> to memref<64x1xi8, strided<[32, 1], offset: ?>>
     nm_tile.async_copy ins(%ip : memref<64x1xi8, strided<[32, 1], offset: ?>>)
@@ -109,14 +109,14 @@ func.func @shares(%x: memref<256x4096xf16>, %v: memref<64x4096xf16>, %i: memref<
         : memref<64x1xi8, #gpu.address_space<workgroup>>
         to memref<16x1xi8, strided<[1, 1], offset: ?>, #gpu.address_space<workgroup>>
       nm_tile.async_copy ins(%vs : memref<16x128xf16, strided<[4096, 1], offset: ?>>)
-        outs(%vt : memref<16x128xf16, #gpu.address_space<workgroup>>)
+        outs(%vt : memref<16x128xf16, #nm_tile.shared<swizzled_rows>>)
       nm_tile.async_gather #w
         ins(%xs, %is : memref<64x64xf16, strided<[4096, 1], offset: ?>>,
                        memref<16x1xi8, strided<[1, 1], offset: ?>, #gpu.address_space<workgroup>>)
-        outs(%xt : memref<16x64xf16, #gpu.address_space<workgroup>>)
+        outs(%xt : memref<16x64xf16, #nm_tile.shared<swizzled_rows>>)
       %r = nm_tile.matmul #w schedule = #s condensed
-        ins(%xt, %vt : memref<16x64xf16, #gpu.address_space<workgroup>>,
-                       memref<16x128xf16, #gpu.address_space<workgroup>>)
+        ins(%xt, %vt : memref<16x64xf16, #nm_tile.shared<swizzled_rows>>,
+                       memref<16x128xf16, #nm_tile.shared<swizzled_rows>>)
         acc(%acc : vector<64x128xf32>) -> vector<64x128xf32>
       nm_tile.yield %r : vector<64x128xf32>
     }
@@ -182,8 +182,8 @@ func.func @dynamic(%x: memref<256x4096xf16>, %v: memref<64x4096xf16>, %i: memref
     %m = affine.apply affine_map<(d0) -> (d0 * 64)>(%bx)
     %n = affine.apply affine_map<(d0) -> (d0 * 128)>(%by)
     %it = memref.alloc() : memref<64x1xi8, #gpu.address_space<workgroup>>
-    %vt = memref.alloc() : memref<16x128xf16, #gpu.address_space<workgroup>>
-    %xt = memref.alloc() : memref<16x64xf16, #gpu.address_space<workgroup>>
+    %vt = memref.alloc() : memref<16x128xf16, #nm_tile.shared<swizzled_blocks>>
+    %xt = memref.alloc() : memref<16x64xf16, #nm_tile.shared<swizzled_blocks>>
     %ip = memref.subview %i[0, %by] [64, 1] [1, 1]
       : memref<64x32xi8> to memref<64x1xi8, strided<[32, 1], offset: ?>>
     nm_tile.async_copy ins(%ip : memref<64x1xi8, strided<[32, 1], offset: ?>>)
@@ -199,14 +199,14 @@ func.func @dynamic(%x: memref<256x4096xf16>, %v: memref<64x4096xf16>, %i: memref
         : memref<64x1xi8, #gpu.address_space<workgroup>>
         to memref<16x1xi8, strided<[1, 1], offset: ?>, #gpu.address_space<workgroup>>
       nm_tile.async_copy ins(%vs : memref<16x128xf16, strided<[4096, 1], offset: ?>>)
-        outs(%vt : memref<16x128xf16, #gpu.address_space<workgroup>>)
+        outs(%vt : memref<16x128xf16, #nm_tile.shared<swizzled_blocks>>)
       nm_tile.async_gather #w
         ins(%xs, %is : memref<64x64xf16, strided<[4096, 1], offset: ?>>,
                        memref<16x1xi8, strided<[1, 1], offset: ?>, #gpu.address_space<workgroup>>)
-        outs(%xt : memref<16x64xf16, #gpu.address_space<workgroup>>)
+        outs(%xt : memref<16x64xf16, #nm_tile.shared<swizzled_blocks>>)
       %r = nm_tile.matmul #w schedule = #s condensed
-        ins(%xt, %vt : memref<16x64xf16, #gpu.address_space<workgroup>>,
-                       memref<16x128xf16, #gpu.address_space<workgroup>>)
+        ins(%xt, %vt : memref<16x64xf16, #nm_tile.shared<swizzled_blocks>>,
+                       memref<16x128xf16, #nm_tile.shared<swizzled_blocks>>)
         acc(%acc : vector<64x128xf32>) -> vector<64x128xf32>
       nm_tile.yield %r : vector<64x128xf32>
     }
@@ -244,8 +244,8 @@ func.func @even(%x: memref<256x4096xf16>, %v: memref<64x4096xf16>, %i: memref<64
     %m = affine.apply affine_map<(d0) -> (d0 * 64)>(%bx)
     %n = affine.apply affine_map<(d0) -> (d0 * 128)>(%by)
     %it = memref.alloc() : memref<64x1xi8, #gpu.address_space<workgroup>>
-    %vt = memref.alloc() : memref<16x128xf16, #gpu.address_space<workgroup>>
-    %xt = memref.alloc() : memref<16x64xf16, #gpu.address_space<workgroup>>
+    %vt = memref.alloc() : memref<16x128xf16, #nm_tile.shared<swizzled_rows>>
+    %xt = memref.alloc() : memref<16x64xf16, #nm_tile.shared<swizzled_rows>>
     %ip = memref.subview %i[0, %by] [64, 1] [1, 1]
       : memref<64x32xi8> to memref<64x1xi8, strided<[32, 1], offset: ?>>
     nm_tile.async_copy ins(%ip : memref<64x1xi8, strided<[32, 1], offset: ?>>)
@@ -261,14 +261,14 @@ func.func @even(%x: memref<256x4096xf16>, %v: memref<64x4096xf16>, %i: memref<64
         : memref<64x1xi8, #gpu.address_space<workgroup>>
         to memref<16x1xi8, strided<[1, 1], offset: ?>, #gpu.address_space<workgroup>>
       nm_tile.async_copy ins(%vs : memref<16x128xf16, strided<[4096, 1], offset: ?>>)
-        outs(%vt : memref<16x128xf16, #gpu.address_space<workgroup>>)
+        outs(%vt : memref<16x128xf16, #nm_tile.shared<swizzled_rows>>)
       nm_tile.async_gather #w
         ins(%xs, %is : memref<64x64xf16, strided<[4096, 1], offset: ?>>,
                        memref<16x1xi8, strided<[1, 1], offset: ?>, #gpu.address_space<workgroup>>)
-        outs(%xt : memref<16x64xf16, #gpu.address_space<workgroup>>)
+        outs(%xt : memref<16x64xf16, #nm_tile.shared<swizzled_rows>>)
       %r = nm_tile.matmul #w schedule = #s condensed
-        ins(%xt, %vt : memref<16x64xf16, #gpu.address_space<workgroup>>,
-                       memref<16x128xf16, #gpu.address_space<workgroup>>)
+        ins(%xt, %vt : memref<16x64xf16, #nm_tile.shared<swizzled_rows>>,
+                       memref<16x128xf16, #nm_tile.shared<swizzled_rows>>)
         acc(%acc : vector<64x128xf32>) -> vector<64x128xf32>
       nm_tile.yield %r : vector<64x128xf32>
     }
@@ -306,8 +306,8 @@ func.func @one_step(%x: memref<256x4096xf16>, %v: memref<64x4096xf16>, %i: memre
     %m = affine.apply affine_map<(d0) -> (d0 * 64)>(%bx)
     %n = affine.apply affine_map<(d0) -> (d0 * 128)>(%by)
     %it = memref.alloc() : memref<64x1xi8, #gpu.address_space<workgroup>>
-    %vt = memref.alloc() : memref<16x128xf16, #gpu.address_space<workgroup>>
-    %xt = memref.alloc() : memref<16x64xf16, #gpu.address_space<workgroup>>
+    %vt = memref.alloc() : memref<16x128xf16, #nm_tile.shared<swizzled_rows>>
+    %xt = memref.alloc() : memref<16x64xf16, #nm_tile.shared<swizzled_rows>>
     %ip = memref.subview %i[0, %by] [64, 1] [1, 1]
       : memref<64x32xi8> to memref<64x1xi8, strided<[32, 1], offset: ?>>
     nm_tile.async_copy ins(%ip : memref<64x1xi8, strided<[32, 1], offset: ?>>)
@@ -323,14 +323,14 @@ func.func @one_step(%x: memref<256x4096xf16>, %v: memref<64x4096xf16>, %i: memre
         : memref<64x1xi8, #gpu.address_space<workgroup>>
         to memref<16x1xi8, strided<[1, 1], offset: ?>, #gpu.address_space<workgroup>>
       nm_tile.async_copy ins(%vs : memref<16x128xf16, strided<[4096, 1], offset: ?>>)
-        outs(%vt : memref<16x128xf16, #gpu.address_space<workgroup>>)
+        outs(%vt : memref<16x128xf16, #nm_tile.shared<swizzled_rows>>)
       nm_tile.async_gather #w
         ins(%xs, %is : memref<64x64xf16, strided<[4096, 1], offset: ?>>,
                        memref<16x1xi8, strided<[1, 1], offset: ?>, #gpu.address_space<workgroup>>)
-        outs(%xt : memref<16x64xf16, #gpu.address_space<workgroup>>)
+        outs(%xt : memref<16x64xf16, #nm_tile.shared<swizzled_rows>>)
       %r = nm_tile.matmul #w schedule = #s condensed
-        ins(%xt, %vt : memref<16x64xf16, #gpu.address_space<workgroup>>,
-                       memref<16x128xf16, #gpu.address_space<workgroup>>)
+        ins(%xt, %vt : memref<16x64xf16, #nm_tile.shared<swizzled_rows>>,
+                       memref<16x128xf16, #nm_tile.shared<swizzled_rows>>)
         acc(%acc : vector<64x128xf32>) -> vector<64x128xf32>
       nm_tile.yield %r : vector<64x128xf32>
     }

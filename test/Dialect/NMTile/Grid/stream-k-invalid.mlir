@@ -3,13 +3,13 @@
 #w = #nm_sparse.encoding<8:32, block = [1, 128]>
 #s = #nm_tile.schedule<tile = [64, 128, 16], product = mma<warps = [2, 4]>, transfers = {x = gather, values = copy, index = resident}, pipeline = ring<stages = 3, producers = 4>, grid = persistent<stream_k = true>>
 
-func.func @one_role(%x: memref<16x64xf16, 3>, %v: memref<16x128xf16, 3>, %acc: vector<64x128xf32>) {
+func.func @one_role(%x: memref<16x64xf16, #nm_tile.shared<swizzled_rows>>, %v: memref<16x128xf16, #nm_tile.shared<swizzled_rows>>, %acc: vector<64x128xf32>) {
   %c1 = arith.constant 1 : index
   gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
              threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
     // expected-error @below {{under stream_k must be in a launch that --nm-sparse-specialize-warps has split}}
     %r = nm_tile.matmul #w schedule = #s condensed
-      ins(%x, %v : memref<16x64xf16, 3>, memref<16x128xf16, 3>)
+      ins(%x, %v : memref<16x64xf16, #nm_tile.shared<swizzled_rows>>, memref<16x128xf16, #nm_tile.shared<swizzled_rows>>)
       acc(%acc : vector<64x128xf32>) -> vector<64x128xf32>
     gpu.terminator
   }
@@ -21,7 +21,7 @@ func.func @one_role(%x: memref<16x64xf16, 3>, %v: memref<16x128xf16, 3>, %acc: v
 #w = #nm_sparse.encoding<8:32, block = [1, 128]>
 #s = #nm_tile.schedule<tile = [64, 128, 16], product = mma<warps = [2, 4]>, transfers = {x = gather, values = copy, index = resident}, pipeline = ring<stages = 3, producers = 4>, grid = persistent<stream_k = true>>
 
-func.func @no_tiles(%x: memref<16x64xf16, 3>, %v: memref<16x128xf16, 3>, %acc: vector<64x128xf32>) {
+func.func @no_tiles(%x: memref<16x64xf16, #nm_tile.shared<swizzled_rows>>, %v: memref<16x128xf16, #nm_tile.shared<swizzled_rows>>, %acc: vector<64x128xf32>) {
   %c1 = arith.constant 1 : index
   %c132 = arith.constant 132 : index
   gpu.launch blocks(%bx, %by, %bz) in (%gx = %c132, %gy = %c1, %gz = %c1)
@@ -29,7 +29,7 @@ func.func @no_tiles(%x: memref<16x64xf16, 3>, %v: memref<16x128xf16, 3>, %acc: v
     nm_tile.warp_specialize consumers = 256 {
       // expected-error @below {{needs consumers with a nm_tile.tile_loop, and in it a nm_tile.k_loop over a ring, as --nm-sparse-persist leaves them}}
       %r = nm_tile.matmul #w schedule = #s condensed
-        ins(%x, %v : memref<16x64xf16, 3>, memref<16x128xf16, 3>)
+        ins(%x, %v : memref<16x64xf16, #nm_tile.shared<swizzled_rows>>, memref<16x128xf16, #nm_tile.shared<swizzled_rows>>)
         acc(%acc : vector<64x128xf32>) -> vector<64x128xf32>
     } producers = 128 {
     }
@@ -43,7 +43,7 @@ func.func @no_tiles(%x: memref<16x64xf16, 3>, %v: memref<16x128xf16, 3>, %acc: v
 #w = #nm_sparse.encoding<8:32, block = [1, 128]>
 #s = #nm_tile.schedule<tile = [64, 128, 16], product = mma<warps = [2, 4]>, transfers = {x = gather, values = copy, index = resident}, pipeline = ring<stages = 3, producers = 4>, grid = persistent<stream_k = true>>
 
-func.func @unknown_ctas(%x: memref<16x64xf16, 3>, %v: memref<16x128xf16, 3>, %acc: vector<64x128xf32>,
+func.func @unknown_ctas(%x: memref<16x64xf16, #nm_tile.shared<swizzled_rows>>, %v: memref<16x128xf16, #nm_tile.shared<swizzled_rows>>, %acc: vector<64x128xf32>,
                         %ctas: index) {
   %c1 = arith.constant 1 : index
   // expected-error @below {{under stream_k needs a bound of grid x, the number of persistent CTAs; got a value that has none: run --nm-sparse-persist first}}
@@ -51,7 +51,7 @@ func.func @unknown_ctas(%x: memref<16x64xf16, 3>, %v: memref<16x128xf16, 3>, %ac
              threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
     nm_tile.warp_specialize consumers = 256 {
       %r = nm_tile.matmul #w schedule = #s condensed
-        ins(%x, %v : memref<16x64xf16, 3>, memref<16x128xf16, 3>)
+        ins(%x, %v : memref<16x64xf16, #nm_tile.shared<swizzled_rows>>, memref<16x128xf16, #nm_tile.shared<swizzled_rows>>)
         acc(%acc : vector<64x128xf32>) -> vector<64x128xf32>
     } producers = 128 {
     }
@@ -65,7 +65,7 @@ func.func @unknown_ctas(%x: memref<16x64xf16, 3>, %v: memref<16x128xf16, 3>, %ac
 #w = #nm_sparse.encoding<8:32, block = [1, 128]>
 #s = #nm_tile.schedule<tile = [64, 128, 16], product = mma<warps = [2, 4]>, transfers = {x = gather, values = copy, index = resident}, pipeline = ring<stages = 3, producers = 4>, grid = persistent<stream_k = true>>
 
-func.func @no_producer_tiles(%x: memref<16x64xf16, 3>, %v: memref<16x128xf16, 3>, %zero: vector<64x128xf32>) {
+func.func @no_producer_tiles(%x: memref<16x64xf16, #nm_tile.shared<swizzled_rows>>, %v: memref<16x128xf16, #nm_tile.shared<swizzled_rows>>, %zero: vector<64x128xf32>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c2 = arith.constant 2 : index
@@ -82,7 +82,7 @@ func.func @no_producer_tiles(%x: memref<16x64xf16, 3>, %v: memref<16x128xf16, 3>
             -> (vector<64x128xf32>, !nm_tile.ring_position) {
           // expected-error @below {{needs producers with a nm_tile.tile_loop, and in it a nm_tile.k_loop over a ring, as --nm-sparse-persist leaves them}}
           %r = nm_tile.matmul #w schedule = #s condensed
-            ins(%x, %v : memref<16x64xf16, 3>, memref<16x128xf16, 3>)
+            ins(%x, %v : memref<16x64xf16, #nm_tile.shared<swizzled_rows>>, memref<16x128xf16, #nm_tile.shared<swizzled_rows>>)
             acc(%acc : vector<64x128xf32>) -> vector<64x128xf32>
           nm_tile.yield %r, %at : vector<64x128xf32>, !nm_tile.ring_position
         }
@@ -100,7 +100,7 @@ func.func @no_producer_tiles(%x: memref<16x64xf16, 3>, %v: memref<16x128xf16, 3>
 #w = #nm_sparse.encoding<8:32, block = [1, 128]>
 #s = #nm_tile.schedule<tile = [64, 128, 16], product = mma<warps = [2, 4]>, transfers = {x = gather, values = copy, index = resident}, pipeline = ring<stages = 3, producers = 4>, grid = persistent<stream_k = true>>
 
-func.func @from_zero(%x: memref<16x64xf16, 3>, %v: memref<16x128xf16, 3>, %zero: vector<64x128xf32>) {
+func.func @from_zero(%x: memref<16x64xf16, #nm_tile.shared<swizzled_rows>>, %v: memref<16x128xf16, #nm_tile.shared<swizzled_rows>>, %zero: vector<64x128xf32>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c2 = arith.constant 2 : index
@@ -117,7 +117,7 @@ func.func @from_zero(%x: memref<16x64xf16, 3>, %v: memref<16x128xf16, 3>, %zero:
         %sum:2 = nm_tile.k_loop %k = %c0 to %c8 step %c2 iter_args(%acc = %zero, %at = %here)
             -> (vector<64x128xf32>, !nm_tile.ring_position) {
           %r = nm_tile.matmul #w schedule = #s condensed
-            ins(%x, %v : memref<16x64xf16, 3>, memref<16x128xf16, 3>)
+            ins(%x, %v : memref<16x64xf16, #nm_tile.shared<swizzled_rows>>, memref<16x128xf16, #nm_tile.shared<swizzled_rows>>)
             acc(%acc : vector<64x128xf32>) -> vector<64x128xf32>
           nm_tile.yield %r, %at : vector<64x128xf32>, !nm_tile.ring_position
         }
@@ -142,7 +142,7 @@ func.func @from_zero(%x: memref<16x64xf16, 3>, %v: memref<16x128xf16, 3>, %zero:
 #w = #nm_sparse.encoding<8:32, block = [1, 128]>
 #s = #nm_tile.schedule<tile = [64, 128, 16], product = mma<warps = [2, 4]>, transfers = {x = gather, values = copy, index = resident}, pipeline = ring<stages = 3, producers = 4>, grid = persistent<stream_k = true>>
 
-func.func @other_tiles(%x: memref<16x64xf16, 3>, %v: memref<16x128xf16, 3>, %zero: vector<64x128xf32>) {
+func.func @other_tiles(%x: memref<16x64xf16, #nm_tile.shared<swizzled_rows>>, %v: memref<16x128xf16, #nm_tile.shared<swizzled_rows>>, %zero: vector<64x128xf32>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c2 = arith.constant 2 : index
@@ -159,7 +159,7 @@ func.func @other_tiles(%x: memref<16x64xf16, 3>, %v: memref<16x128xf16, 3>, %zer
             -> (vector<64x128xf32>, !nm_tile.ring_position) {
           // expected-error @below {{needs consumers and producers of the same tiles; their loops over tiles have different upper bounds}}
           %r = nm_tile.matmul #w schedule = #s condensed
-            ins(%x, %v : memref<16x64xf16, 3>, memref<16x128xf16, 3>)
+            ins(%x, %v : memref<16x64xf16, #nm_tile.shared<swizzled_rows>>, memref<16x128xf16, #nm_tile.shared<swizzled_rows>>)
             acc(%acc : vector<64x128xf32>) -> vector<64x128xf32>
           nm_tile.yield %r, %at : vector<64x128xf32>, !nm_tile.ring_position
         }
@@ -184,7 +184,7 @@ func.func @other_tiles(%x: memref<16x64xf16, 3>, %v: memref<16x128xf16, 3>, %zer
 #w = #nm_sparse.encoding<8:32, block = [1, 128]>
 #s = #nm_tile.schedule<tile = [64, 128, 16], product = mma<warps = [2, 4]>, transfers = {x = gather, values = copy, index = resident}, pipeline = ring<stages = 3, producers = 4>, grid = persistent<stream_k = true>>
 
-func.func @turns(%x: memref<16x64xf16, 3>, %v: memref<16x128xf16, 3>, %zero: vector<64x128xf32>) {
+func.func @turns(%x: memref<16x64xf16, #nm_tile.shared<swizzled_rows>>, %v: memref<16x128xf16, #nm_tile.shared<swizzled_rows>>, %zero: vector<64x128xf32>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c2 = arith.constant 2 : index
@@ -201,7 +201,7 @@ func.func @turns(%x: memref<16x64xf16, 3>, %v: memref<16x128xf16, 3>, %zero: vec
             -> (vector<64x128xf32>, !nm_tile.ring_position) {
           // expected-error @below {{needs consumers and producers of the same K steps; the bounds or the steps of their K loops differ: producers that take turns cannot share tiles}}
           %r = nm_tile.matmul #w schedule = #s condensed
-            ins(%x, %v : memref<16x64xf16, 3>, memref<16x128xf16, 3>)
+            ins(%x, %v : memref<16x64xf16, #nm_tile.shared<swizzled_rows>>, memref<16x128xf16, #nm_tile.shared<swizzled_rows>>)
             acc(%acc : vector<64x128xf32>) -> vector<64x128xf32>
           nm_tile.yield %r, %at : vector<64x128xf32>, !nm_tile.ring_position
         }

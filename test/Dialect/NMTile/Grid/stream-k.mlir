@@ -74,7 +74,7 @@
 // CHECK: nm_tile.k_loop
 // CHECK: gpu.dealloc %[[PARTS]]
 // CHECK: gpu.dealloc %[[COUNTERS]]
-func.func @shares(%x: memref<16x64xf16, 3>, %v: memref<16x128xf16, 3>, %out: memref<4096x4096xf32>) {
+func.func @shares(%x: memref<16x64xf16, #nm_tile.shared<swizzled_rows>>, %v: memref<16x128xf16, #nm_tile.shared<swizzled_rows>>, %out: memref<4096x4096xf32>) {
   %c1 = arith.constant 1 : index
   %c132 = arith.constant 132 : index
   %c384 = arith.constant 384 : index
@@ -93,7 +93,7 @@ func.func @shares(%x: memref<16x64xf16, 3>, %v: memref<16x128xf16, 3>, %out: mem
         %sum:2 = nm_tile.k_loop %k = %c0 to %c8 step %c2
             iter_args(%acc = %zero, %at = %here) -> (vector<64x128xf32>, !nm_tile.ring_position) {
           %r = nm_tile.matmul #w schedule = #s condensed
-            ins(%x, %v : memref<16x64xf16, 3>, memref<16x128xf16, 3>)
+            ins(%x, %v : memref<16x64xf16, #nm_tile.shared<swizzled_rows>>, memref<16x128xf16, #nm_tile.shared<swizzled_rows>>)
             acc(%acc : vector<64x128xf32>) -> vector<64x128xf32>
           nm_tile.ring_release %ring[%at] : !nm_tile.ring<3>
           %next = nm_tile.ring_advance %ring[%at] by 1 : !nm_tile.ring<3>
@@ -156,7 +156,7 @@ func.func @shares(%x: memref<16x64xf16, 3>, %v: memref<16x128xf16, 3>, %out: mem
 // CHECK: scf.if %{{.*}} -> (i1)
 // CHECK: scf.if
 // CHECK: vector.transfer_write
-func.func @dynamic(%x: memref<16x64xf16, 3>, %v: memref<16x128xf16, 3>, %out: memref<4096x4096xf32>,
+func.func @dynamic(%x: memref<16x64xf16, #nm_tile.shared<swizzled_blocks>>, %v: memref<16x128xf16, #nm_tile.shared<swizzled_blocks>>, %out: memref<4096x4096xf32>,
                    %init: memref<64x128xf32>, %tiles: index) {
   %c1 = arith.constant 1 : index
   %c132 = arith.constant 132 : index
@@ -178,7 +178,7 @@ func.func @dynamic(%x: memref<16x64xf16, 3>, %v: memref<16x128xf16, 3>, %out: me
         %sum:2 = nm_tile.k_loop %k = %c0 to %c8 step %c2
             iter_args(%acc = %start, %at = %here) -> (vector<64x128xf32>, !nm_tile.ring_position) {
           %r = nm_tile.matmul #w schedule = #s condensed in_flight
-            ins(%x, %v : memref<16x64xf16, 3>, memref<16x128xf16, 3>)
+            ins(%x, %v : memref<16x64xf16, #nm_tile.shared<swizzled_blocks>>, memref<16x128xf16, #nm_tile.shared<swizzled_blocks>>)
             acc(%acc : vector<64x128xf32>) -> vector<64x128xf32>
           nm_tile.ring_release late %ring[%at] : !nm_tile.ring<3>
           %next = nm_tile.ring_advance %ring[%at] by 1 : !nm_tile.ring<3>
@@ -217,7 +217,7 @@ func.func @dynamic(%x: memref<16x64xf16, 3>, %v: memref<16x128xf16, 3>, %out: me
 // CHECK-LABEL: func @even
 // CHECK-NOT: gpu.alloc
 // CHECK: nm_tile.tile_loop %{{.*}} = %{{.*}} to %c264 step
-func.func @even(%x: memref<16x64xf16, 3>, %v: memref<16x128xf16, 3>, %out: memref<4096x4096xf32>) {
+func.func @even(%x: memref<16x64xf16, #nm_tile.shared<swizzled_rows>>, %v: memref<16x128xf16, #nm_tile.shared<swizzled_rows>>, %out: memref<4096x4096xf32>) {
   %c1 = arith.constant 1 : index
   %c132 = arith.constant 132 : index
   %c384 = arith.constant 384 : index
@@ -236,7 +236,7 @@ func.func @even(%x: memref<16x64xf16, 3>, %v: memref<16x128xf16, 3>, %out: memre
         %sum:2 = nm_tile.k_loop %k = %c0 to %c8 step %c2
             iter_args(%acc = %zero, %at = %here) -> (vector<64x128xf32>, !nm_tile.ring_position) {
           %r = nm_tile.matmul #w schedule = #s condensed
-            ins(%x, %v : memref<16x64xf16, 3>, memref<16x128xf16, 3>)
+            ins(%x, %v : memref<16x64xf16, #nm_tile.shared<swizzled_rows>>, memref<16x128xf16, #nm_tile.shared<swizzled_rows>>)
             acc(%acc : vector<64x128xf32>) -> vector<64x128xf32>
           nm_tile.ring_release %ring[%at] : !nm_tile.ring<3>
           %next = nm_tile.ring_advance %ring[%at] by 1 : !nm_tile.ring<3>
@@ -274,7 +274,7 @@ func.func @even(%x: memref<16x64xf16, 3>, %v: memref<16x128xf16, 3>, %out: memre
 // CHECK-LABEL: func @one_step
 // CHECK-NOT: gpu.alloc
 // CHECK: nm_tile.tile_loop %{{.*}} = %{{.*}} to %c200 step
-func.func @one_step(%x: memref<16x64xf16, 3>, %v: memref<16x128xf16, 3>, %out: memref<4096x4096xf32>) {
+func.func @one_step(%x: memref<16x64xf16, #nm_tile.shared<swizzled_rows>>, %v: memref<16x128xf16, #nm_tile.shared<swizzled_rows>>, %out: memref<4096x4096xf32>) {
   %c1 = arith.constant 1 : index
   %c132 = arith.constant 132 : index
   %c384 = arith.constant 384 : index
@@ -293,7 +293,7 @@ func.func @one_step(%x: memref<16x64xf16, 3>, %v: memref<16x128xf16, 3>, %out: m
         %sum:2 = nm_tile.k_loop %k = %c0 to %c2 step %c2
             iter_args(%acc = %zero, %at = %here) -> (vector<64x128xf32>, !nm_tile.ring_position) {
           %r = nm_tile.matmul #w schedule = #s condensed
-            ins(%x, %v : memref<16x64xf16, 3>, memref<16x128xf16, 3>)
+            ins(%x, %v : memref<16x64xf16, #nm_tile.shared<swizzled_rows>>, memref<16x128xf16, #nm_tile.shared<swizzled_rows>>)
             acc(%acc : vector<64x128xf32>) -> vector<64x128xf32>
           nm_tile.ring_release %ring[%at] : !nm_tile.ring<3>
           %next = nm_tile.ring_advance %ring[%at] by 1 : !nm_tile.ring<3>

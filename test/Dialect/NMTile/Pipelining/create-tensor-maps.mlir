@@ -3,7 +3,7 @@
 
 #w = #nm_sparse.encoding<8:16, block = [1, 128]>
 #s = #nm_tile.schedule<tile = [64, 128, 32], product = wgmma<warps = [1, 8]>, transfers = {x = gather, values = bulk, index = resident}, pipeline = ring<stages = 3, producers = 4>, grid = flat>
-!tile = memref<32x128xf16, #gpu.address_space<workgroup>>
+!tile = memref<32x128xf16, #nm_tile.shared<swizzled_blocks>>
 
 // The map has the batch dimension of the values; the coordinates are those of
 // the launch's view and of the step's in it.
@@ -39,7 +39,7 @@ func.func @batch(%v: memref<3x64x4096xf16>, %x: memref<128x64xf16>, %i: memref<6
     %zero = arith.constant dense<0.0> : vector<64x128xf32>
     %n = affine.apply affine_map<()[s0] -> (s0 * 128)>()[%by]
     %vt = memref.alloc() : !tile
-    %xt = memref.alloc() : memref<32x64xf16, #gpu.address_space<workgroup>>
+    %xt = memref.alloc() : memref<32x64xf16, #nm_tile.shared<swizzled_blocks>>
     %panel = memref.subview %v[%bz, 0, %n] [1, 64, 128] [1, 1, 1]
       : memref<3x64x4096xf16> to memref<64x128xf16, strided<[4096, 1], offset: ?>>
     %sum = nm_tile.k_loop %k = %c0 to %c8 step %c4 iter_args(%acc = %zero) -> (vector<64x128xf32>) {
@@ -53,9 +53,9 @@ func.func @batch(%v: memref<3x64x4096xf16>, %x: memref<128x64xf16>, %i: memref<6
         : memref<64x1xi8> to memref<32x1xi8, strided<[1, 1], offset: ?>>
       nm_tile.async_copy ins(%vs : memref<32x128xf16, strided<[4096, 1], offset: ?>>) outs(%vt : !tile)
       nm_tile.async_gather #w ins(%xs, %is : memref<64x64xf16, strided<[64, 1], offset: ?>>, memref<32x1xi8, strided<[1, 1], offset: ?>>)
-        outs(%xt : memref<32x64xf16, #gpu.address_space<workgroup>>)
+        outs(%xt : memref<32x64xf16, #nm_tile.shared<swizzled_blocks>>)
       %r = nm_tile.matmul #w schedule = #s condensed
-        ins(%xt, %vt : memref<32x64xf16, #gpu.address_space<workgroup>>, !tile)
+        ins(%xt, %vt : memref<32x64xf16, #nm_tile.shared<swizzled_blocks>>, !tile)
         acc(%acc : vector<64x128xf32>) -> vector<64x128xf32>
       nm_tile.yield %r : vector<64x128xf32>
     }
@@ -68,7 +68,7 @@ func.func @batch(%v: memref<3x64x4096xf16>, %x: memref<128x64xf16>, %i: memref<6
 
 #w = #nm_sparse.encoding<8:16, block = [1, 128]>
 #s = #nm_tile.schedule<tile = [64, 128, 32], product = wgmma<warps = [1, 8]>, transfers = {x = gather, values = bulk, index = resident}, pipeline = ring<stages = 3, producers = 4>, grid = flat>
-!tile = memref<32x128xf16, #gpu.address_space<workgroup>>
+!tile = memref<32x128xf16, #nm_tile.shared<swizzled_blocks>>
 
 // Rows may lie apart, which the map says; elements of a row may not.
 
@@ -76,7 +76,7 @@ func.func @batch(%v: memref<3x64x4096xf16>, %x: memref<128x64xf16>, %i: memref<6
 // CHECK: nvgpu.tma.create.descriptor {{.*}} box[%c32, %c64]
 // CHECK: nm_tile.bulk_copy
 // CHECK-NOT: nm_tile.async_copy
-func.func @rows_with_gaps(%v: memref<64x128xf16, strided<[4096, 1]>>, %xt: memref<32x64xf16, #gpu.address_space<workgroup>>) {
+func.func @rows_with_gaps(%v: memref<64x128xf16, strided<[4096, 1]>>, %xt: memref<32x64xf16, #nm_tile.shared<swizzled_blocks>>) {
   %c1 = arith.constant 1 : index
   gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
              threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
@@ -91,7 +91,7 @@ func.func @rows_with_gaps(%v: memref<64x128xf16, strided<[4096, 1]>>, %xt: memre
         : memref<64x128xf16, strided<[4096, 1]>> to memref<32x128xf16, strided<[4096, 1], offset: ?>>
       nm_tile.async_copy ins(%vs : memref<32x128xf16, strided<[4096, 1], offset: ?>>) outs(%vt : !tile)
       %r = nm_tile.matmul #w schedule = #s condensed
-        ins(%xt, %vt : memref<32x64xf16, #gpu.address_space<workgroup>>, !tile)
+        ins(%xt, %vt : memref<32x64xf16, #nm_tile.shared<swizzled_blocks>>, !tile)
         acc(%acc : vector<64x128xf32>) -> vector<64x128xf32>
       nm_tile.yield %r : vector<64x128xf32>
     }
@@ -104,9 +104,9 @@ func.func @rows_with_gaps(%v: memref<64x128xf16, strided<[4096, 1]>>, %xt: memre
 
 #w = #nm_sparse.encoding<8:16, block = [1, 128]>
 #s = #nm_tile.schedule<tile = [64, 128, 32], product = wgmma<warps = [1, 8]>, transfers = {x = gather, values = bulk, index = resident}, pipeline = ring<stages = 3, producers = 4>, grid = flat>
-!tile = memref<32x128xf16, #gpu.address_space<workgroup>>
+!tile = memref<32x128xf16, #nm_tile.shared<swizzled_blocks>>
 
-func.func @strided(%v: memref<64x128xf16, strided<[4096, 2]>>, %xt: memref<32x64xf16, #gpu.address_space<workgroup>>) {
+func.func @strided(%v: memref<64x128xf16, strided<[4096, 2]>>, %xt: memref<32x64xf16, #nm_tile.shared<swizzled_blocks>>) {
   %c1 = arith.constant 1 : index
   gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
              threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
@@ -117,7 +117,7 @@ func.func @strided(%v: memref<64x128xf16, strided<[4096, 2]>>, %xt: memref<32x64
     // expected-error @below {{cannot become a bulk copy: its source must be a view of a buffer of contiguous rows, got 'memref<64x128xf16, strided<[4096, 2]>>'}}
     nm_tile.async_copy ins(%vs : memref<32x128xf16, strided<[4096, 2]>>) outs(%vt : !tile)
     %r = nm_tile.matmul #w schedule = #s condensed
-      ins(%xt, %vt : memref<32x64xf16, #gpu.address_space<workgroup>>, !tile)
+      ins(%xt, %vt : memref<32x64xf16, #nm_tile.shared<swizzled_blocks>>, !tile)
       acc(%zero : vector<64x128xf32>) -> vector<64x128xf32>
     gpu.terminator
   }
@@ -128,9 +128,9 @@ func.func @strided(%v: memref<64x128xf16, strided<[4096, 2]>>, %xt: memref<32x64
 
 #w = #nm_sparse.encoding<8:16, block = [1, 128]>
 #s = #nm_tile.schedule<tile = [64, 128, 24], product = wgmma<warps = [1, 8]>, transfers = {x = gather, values = bulk, index = resident}, pipeline = ring<stages = 3, producers = 4>, grid = flat>
-!tile = memref<32x128xf16, #gpu.address_space<workgroup>>
+!tile = memref<32x128xf16, #nm_tile.shared<swizzled_blocks>>
 
-func.func @rows(%v: memref<64x128xf16>, %xt: memref<32x64xf16, #gpu.address_space<workgroup>>) {
+func.func @rows(%v: memref<64x128xf16>, %xt: memref<32x64xf16, #nm_tile.shared<swizzled_blocks>>) {
   %c1 = arith.constant 1 : index
   gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
              threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
@@ -140,7 +140,7 @@ func.func @rows(%v: memref<64x128xf16>, %xt: memref<32x64xf16, #gpu.address_spac
     nm_tile.async_copy ins(%vs : memref<24x128xf16, strided<[128, 1]>>) outs(%vt : !tile)
     // expected-error @below {{with values = bulk needs K steps of a multiple of 16, at most 256 kept rows, got 24: change the windows of the tile or use values = copy}}
     %r = nm_tile.matmul #w schedule = #s condensed
-      ins(%xt, %vt : memref<32x64xf16, #gpu.address_space<workgroup>>, !tile)
+      ins(%xt, %vt : memref<32x64xf16, #nm_tile.shared<swizzled_blocks>>, !tile)
       acc(%zero : vector<64x128xf32>) -> vector<64x128xf32>
     gpu.terminator
   }
@@ -151,9 +151,9 @@ func.func @rows(%v: memref<64x128xf16>, %xt: memref<32x64xf16, #gpu.address_spac
 
 #w = #nm_sparse.encoding<8:16, block = [1, 128]>
 #s = #nm_tile.schedule<tile = [64, 128, 512], product = wgmma<warps = [1, 8]>, transfers = {x = gather, values = bulk, index = resident}, pipeline = ring<stages = 3, producers = 4>, grid = flat>
-!tile = memref<512x128xf16, #gpu.address_space<workgroup>>
+!tile = memref<512x128xf16, #nm_tile.shared<swizzled_blocks>>
 
-func.func @long_boxes(%v: memref<1024x128xf16>, %xt: memref<512x64xf16, #gpu.address_space<workgroup>>) {
+func.func @long_boxes(%v: memref<1024x128xf16>, %xt: memref<512x64xf16, #nm_tile.shared<swizzled_blocks>>) {
   %c1 = arith.constant 1 : index
   gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
              threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
@@ -163,7 +163,7 @@ func.func @long_boxes(%v: memref<1024x128xf16>, %xt: memref<512x64xf16, #gpu.add
     nm_tile.async_copy ins(%vs : memref<512x128xf16, strided<[128, 1]>>) outs(%vt : !tile)
     // expected-error @below {{with values = bulk needs K steps of a multiple of 16, at most 256 kept rows, got 512: change the windows of the tile or use values = copy}}
     %r = nm_tile.matmul #w schedule = #s condensed
-      ins(%xt, %vt : memref<512x64xf16, #gpu.address_space<workgroup>>, !tile)
+      ins(%xt, %vt : memref<512x64xf16, #nm_tile.shared<swizzled_blocks>>, !tile)
       acc(%zero : vector<64x128xf32>) -> vector<64x128xf32>
     gpu.terminator
   }
@@ -174,9 +174,9 @@ func.func @long_boxes(%v: memref<1024x128xf16>, %xt: memref<512x64xf16, #gpu.add
 
 #e = #nm_sparse.encoding<8:16>
 #s = #nm_tile.schedule<tile = [64, 64, 32], product = wgmma_expand<warps = 4, segments = true>, transfers = {x = bulk, values = bulk, index = bulk}, pipeline = ring<stages = 2, producers = 4>>
-!values = memref<2x2x512xf16, #gpu.address_space<workgroup>>
-!bits = memref<2x2x32xi32, #gpu.address_space<workgroup>>
-!rows = memref<64x64xf16, #gpu.address_space<workgroup>>
+!values = memref<2x2x512xf16, #nm_tile.shared<segment_lines>>
+!bits = memref<2x2x32xi32, #nm_tile.shared<column_blocks>>
+!rows = memref<64x64xf16, #nm_tile.shared<swizzled_blocks>>
 
 // A map has five dimensions, which rows of a batch would be one more than.
 func.func @segments_of_batches(%x: memref<3x256x64xf16>, %v: memref<2x8x512xf16>, %b: memref<2x8x32xi32>) {

@@ -14,8 +14,8 @@
 
 // CHECK-LABEL: func @gathered
 // CHECK-DAG: %[[INDEX:.*]] = memref.alloc() : memref<16x1xi8, #gpu.address_space<workgroup>>
-// CHECK-DAG: %[[VALUES:.*]] = memref.alloc() : memref<3x16x128xf16, #gpu.address_space<workgroup>>
-// CHECK-DAG: %[[X:.*]] = memref.alloc() : memref<3x16x64xf16, #gpu.address_space<workgroup>>
+// CHECK-DAG: %[[VALUES:.*]] = memref.alloc() : memref<3x16x128xf16, #nm_tile.shared<swizzled_rows>>
+// CHECK-DAG: %[[X:.*]] = memref.alloc() : memref<3x16x64xf16, #nm_tile.shared<swizzled_rows>>
 // CHECK: %[[RING:.*]] = nm_tile.ring full = 132 empty = 8 : !nm_tile.ring<3>
 
 // The consumers have what follows the loop, and barriers of their own.
@@ -75,8 +75,8 @@ func.func @gathered(%x: memref<256x64xf16>, %v: memref<64x128xf16>, %i: memref<1
     %c8 = arith.constant 8 : index
     %zero = arith.constant dense<0.0> : vector<64x128xf32>
     %it = memref.alloc() : memref<16x1xi8, #gpu.address_space<workgroup>>
-    %vt = memref.alloc() : memref<16x128xf16, #gpu.address_space<workgroup>>
-    %xt = memref.alloc() : memref<16x64xf16, #gpu.address_space<workgroup>>
+    %vt = memref.alloc() : memref<16x128xf16, #nm_tile.shared<swizzled_rows>>
+    %xt = memref.alloc() : memref<16x64xf16, #nm_tile.shared<swizzled_rows>>
     nm_tile.async_copy ins(%i : memref<16x1xi8>)
       outs(%it : memref<16x1xi8, #gpu.address_space<workgroup>>)
     %sum = nm_tile.k_loop %k = %c0 to %c8 step %c2 iter_args(%acc = %zero) -> (vector<64x128xf32>) {
@@ -87,14 +87,14 @@ func.func @gathered(%x: memref<256x64xf16>, %v: memref<64x128xf16>, %i: memref<1
       %vs = memref.subview %v[%kv, 0] [16, 128] [1, 1]
         : memref<64x128xf16> to memref<16x128xf16, strided<[128, 1], offset: ?>>
       nm_tile.async_copy ins(%vs : memref<16x128xf16, strided<[128, 1], offset: ?>>)
-        outs(%vt : memref<16x128xf16, #gpu.address_space<workgroup>>)
+        outs(%vt : memref<16x128xf16, #nm_tile.shared<swizzled_rows>>)
       nm_tile.async_gather #w
         ins(%xs, %it : memref<64x64xf16, strided<[64, 1], offset: ?>>,
                        memref<16x1xi8, #gpu.address_space<workgroup>>)
-        outs(%xt : memref<16x64xf16, #gpu.address_space<workgroup>>)
+        outs(%xt : memref<16x64xf16, #nm_tile.shared<swizzled_rows>>)
       %r = nm_tile.matmul #w schedule = #s condensed
-        ins(%xt, %vt : memref<16x64xf16, #gpu.address_space<workgroup>>,
-                       memref<16x128xf16, #gpu.address_space<workgroup>>)
+        ins(%xt, %vt : memref<16x64xf16, #nm_tile.shared<swizzled_rows>>,
+                       memref<16x128xf16, #nm_tile.shared<swizzled_rows>>)
         acc(%acc : vector<64x128xf32>) -> vector<64x128xf32>
       nm_tile.yield %r : vector<64x128xf32>
     }
@@ -216,8 +216,8 @@ func.func @in_flight(%x: memref<256x64xf16>, %v: memref<64x256xf16>, %i: memref<
     %c2 = arith.constant 2 : index
     %c8 = arith.constant 8 : index
     %zero = arith.constant dense<0.0> : vector<64x256xf32>
-    %vt = memref.alloc() : memref<16x256xf16, #gpu.address_space<workgroup>>
-    %xt = memref.alloc() : memref<16x64xf16, #gpu.address_space<workgroup>>
+    %vt = memref.alloc() : memref<16x256xf16, #nm_tile.shared<swizzled_blocks>>
+    %xt = memref.alloc() : memref<16x64xf16, #nm_tile.shared<swizzled_blocks>>
     %sum = nm_tile.k_loop %k = %c0 to %c8 step %c2 iter_args(%acc = %zero) -> (vector<64x256xf32>) {
       %kx = affine.apply affine_map<(d0) -> (d0 * 32)>(%k)
       %kv = affine.apply affine_map<(d0) -> (d0 * 8)>(%k)
@@ -228,14 +228,14 @@ func.func @in_flight(%x: memref<256x64xf16>, %v: memref<64x256xf16>, %i: memref<
       %is = memref.subview %i[%kv, 0] [16, 1] [1, 1]
         : memref<64x1xi8> to memref<16x1xi8, strided<[1, 1], offset: ?>>
       nm_tile.async_copy ins(%vs : memref<16x256xf16, strided<[256, 1], offset: ?>>)
-        outs(%vt : memref<16x256xf16, #gpu.address_space<workgroup>>)
+        outs(%vt : memref<16x256xf16, #nm_tile.shared<swizzled_blocks>>)
       nm_tile.async_gather #w
         ins(%xs, %is : memref<64x64xf16, strided<[64, 1], offset: ?>>,
                        memref<16x1xi8, strided<[1, 1], offset: ?>>)
-        outs(%xt : memref<16x64xf16, #gpu.address_space<workgroup>>)
+        outs(%xt : memref<16x64xf16, #nm_tile.shared<swizzled_blocks>>)
       %r = nm_tile.matmul #w schedule = #s condensed
-        ins(%xt, %vt : memref<16x64xf16, #gpu.address_space<workgroup>>,
-                       memref<16x256xf16, #gpu.address_space<workgroup>>)
+        ins(%xt, %vt : memref<16x64xf16, #nm_tile.shared<swizzled_blocks>>,
+                       memref<16x256xf16, #nm_tile.shared<swizzled_blocks>>)
         acc(%acc : vector<64x256xf32>) -> vector<64x256xf32>
       nm_tile.yield %r : vector<64x256xf32>
     }

@@ -15,8 +15,8 @@
 
 // EXPAND-LABEL: func @gathered
 // EXPAND-DAG: %[[INDEX:.*]] = memref.alloc() : memref<16x1xi8, #gpu.address_space<workgroup>>
-// EXPAND-DAG: %[[VALUES:.*]] = memref.alloc() : memref<3x16x128xf16, #gpu.address_space<workgroup>>
-// EXPAND-DAG: %[[X:.*]] = memref.alloc() : memref<3x16x64xf16, #gpu.address_space<workgroup>>
+// EXPAND-DAG: %[[VALUES:.*]] = memref.alloc() : memref<3x16x128xf16, #nm_tile.shared<swizzled_rows>>
+// EXPAND-DAG: %[[X:.*]] = memref.alloc() : memref<3x16x64xf16, #nm_tile.shared<swizzled_rows>>
 // EXPAND: nm_tile.async_copy {{.*}} outs(%[[INDEX]]
 // EXPAND-NEXT: nvvm.cp.async.commit.group
 // EXPAND-NEXT: nvvm.cp.async.wait.group 0
@@ -44,8 +44,8 @@ func.func @gathered(%x: memref<256x64xf16>, %v: memref<64x128xf16>, %i: memref<1
     %c8 = arith.constant 8 : index
     %zero = arith.constant dense<0.0> : vector<64x128xf32>
     %it = memref.alloc() : memref<16x1xi8, #gpu.address_space<workgroup>>
-    %vt = memref.alloc() : memref<16x128xf16, #gpu.address_space<workgroup>>
-    %xt = memref.alloc() : memref<16x64xf16, #gpu.address_space<workgroup>>
+    %vt = memref.alloc() : memref<16x128xf16, #nm_tile.shared<swizzled_rows>>
+    %xt = memref.alloc() : memref<16x64xf16, #nm_tile.shared<swizzled_rows>>
     nm_tile.async_copy ins(%i : memref<16x1xi8>)
       outs(%it : memref<16x1xi8, #gpu.address_space<workgroup>>)
     %sum = nm_tile.k_loop %k = %c0 to %c8 step %c2 iter_args(%acc = %zero) -> (vector<64x128xf32>) {
@@ -56,14 +56,14 @@ func.func @gathered(%x: memref<256x64xf16>, %v: memref<64x128xf16>, %i: memref<1
       %vs = memref.subview %v[%kv, 0] [16, 128] [1, 1]
         : memref<64x128xf16> to memref<16x128xf16, strided<[128, 1], offset: ?>>
       nm_tile.async_copy ins(%vs : memref<16x128xf16, strided<[128, 1], offset: ?>>)
-        outs(%vt : memref<16x128xf16, #gpu.address_space<workgroup>>)
+        outs(%vt : memref<16x128xf16, #nm_tile.shared<swizzled_rows>>)
       nm_tile.async_gather #w
         ins(%xs, %it : memref<64x64xf16, strided<[64, 1], offset: ?>>,
                        memref<16x1xi8, #gpu.address_space<workgroup>>)
-        outs(%xt : memref<16x64xf16, #gpu.address_space<workgroup>>)
+        outs(%xt : memref<16x64xf16, #nm_tile.shared<swizzled_rows>>)
       %r = nm_tile.matmul #w schedule = #s condensed
-        ins(%xt, %vt : memref<16x64xf16, #gpu.address_space<workgroup>>,
-                       memref<16x128xf16, #gpu.address_space<workgroup>>)
+        ins(%xt, %vt : memref<16x64xf16, #nm_tile.shared<swizzled_rows>>,
+                       memref<16x128xf16, #nm_tile.shared<swizzled_rows>>)
         acc(%acc : vector<64x128xf32>) -> vector<64x128xf32>
       nm_tile.yield %r : vector<64x128xf32>
     }
@@ -80,8 +80,8 @@ func.func @gathered(%x: memref<256x64xf16>, %v: memref<64x128xf16>, %i: memref<1
 // What products of warpgroups read is aligned.
 
 // EXPAND-LABEL: func @warpgroups
-// EXPAND: memref.alloc() {alignment = 1024 : i64} : memref<2x16x128xf16, #gpu.address_space<workgroup>>
-func.func @warpgroups(%x: memref<16x64xf16, #gpu.address_space<workgroup>>, %v: memref<16x128xf16>) {
+// EXPAND: memref.alloc() {alignment = 1024 : i64} : memref<2x16x128xf16, #nm_tile.shared<swizzled_blocks>>
+func.func @warpgroups(%x: memref<16x64xf16, #nm_tile.shared<swizzled_blocks>>, %v: memref<16x128xf16>) {
   %c1 = arith.constant 1 : index
   %c256 = arith.constant 256 : index
   gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
@@ -90,13 +90,13 @@ func.func @warpgroups(%x: memref<16x64xf16, #gpu.address_space<workgroup>>, %v: 
     %c2 = arith.constant 2 : index
     %c8 = arith.constant 8 : index
     %zero = arith.constant dense<0.0> : vector<64x128xf32>
-    %vt = memref.alloc() : memref<16x128xf16, #gpu.address_space<workgroup>>
+    %vt = memref.alloc() : memref<16x128xf16, #nm_tile.shared<swizzled_blocks>>
     %sum = nm_tile.k_loop %k = %c0 to %c8 step %c2 iter_args(%acc = %zero) -> (vector<64x128xf32>) {
       nm_tile.async_copy ins(%v : memref<16x128xf16>)
-        outs(%vt : memref<16x128xf16, #gpu.address_space<workgroup>>)
+        outs(%vt : memref<16x128xf16, #nm_tile.shared<swizzled_blocks>>)
       %r = nm_tile.matmul #w schedule = #s condensed
-        ins(%x, %vt : memref<16x64xf16, #gpu.address_space<workgroup>>,
-                      memref<16x128xf16, #gpu.address_space<workgroup>>)
+        ins(%x, %vt : memref<16x64xf16, #nm_tile.shared<swizzled_blocks>>,
+                      memref<16x128xf16, #nm_tile.shared<swizzled_blocks>>)
         acc(%acc : vector<64x128xf32>) -> vector<64x128xf32>
       nm_tile.yield %r : vector<64x128xf32>
     }

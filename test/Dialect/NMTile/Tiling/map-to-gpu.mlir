@@ -22,13 +22,13 @@
 // CHECK: memref.subview %{{.*}}[%[[BZ]], %[[N]], %[[M]]]
 // CHECK: gpu.terminator
 // CHECK-NOT: scf.forall
-func.func @launch(%xs: memref<32x128xf16, 3>, %vs: memref<32x128xf16, 3>,
+func.func @launch(%xs: memref<32x128xf16, #nm_tile.shared<swizzled_rows>>, %vs: memref<32x128xf16, #nm_tile.shared<swizzled_rows>>,
                   %out: memref<5x4096x?xf32>, %tokens: index) {
   %c0 = arith.constant 0 : index
   %zero = arith.constant dense<0.0> : vector<128x128xf32>
   scf.forall (%b, %n, %m) = (0, 0, 0) to (5, 4096, %tokens) step (1, 128, 128) {
     %sum = nm_tile.matmul #w schedule = #s condensed
-      ins(%xs, %vs : memref<32x128xf16, 3>, memref<32x128xf16, 3>)
+      ins(%xs, %vs : memref<32x128xf16, #nm_tile.shared<swizzled_rows>>, memref<32x128xf16, #nm_tile.shared<swizzled_rows>>)
       acc(%zero : vector<128x128xf32>) -> vector<128x128xf32>
     %o = memref.subview %out[%b, %n, %m] [1, 128, 128] [1, 1, 1]
       : memref<5x4096x?xf32> to memref<1x128x128xf32, strided<[?, ?, 1], offset: ?>>
@@ -43,13 +43,13 @@ func.func @launch(%xs: memref<32x128xf16, 3>, %vs: memref<32x128xf16, 3>,
 // CHECK-LABEL: func @batches
 // CHECK-SAME: %[[BATCHES:[a-z0-9]*]]: index
 // CHECK: gpu.launch blocks(%{{.*}}) in (%{{.*}} = %{{.*}}, %{{.*}} = %{{.*}}, %{{.*}} = %[[BATCHES]])
-func.func @batches(%xs: memref<32x128xf16, 3>, %vs: memref<32x128xf16, 3>,
+func.func @batches(%xs: memref<32x128xf16, #nm_tile.shared<swizzled_rows>>, %vs: memref<32x128xf16, #nm_tile.shared<swizzled_rows>>,
                    %out: memref<?x4096x128xf32>, %batches: index) {
   %c0 = arith.constant 0 : index
   %zero = arith.constant dense<0.0> : vector<128x128xf32>
   scf.forall (%b, %n) = (0, 0) to (%batches, 4096) step (1, 128) {
     %sum = nm_tile.matmul #w schedule = #s condensed
-      ins(%xs, %vs : memref<32x128xf16, 3>, memref<32x128xf16, 3>)
+      ins(%xs, %vs : memref<32x128xf16, #nm_tile.shared<swizzled_rows>>, memref<32x128xf16, #nm_tile.shared<swizzled_rows>>)
       acc(%zero : vector<128x128xf32>) -> vector<128x128xf32>
     %o = memref.subview %out[%b, %n, 0] [1, 128, 128] [1, 1, 1]
       : memref<?x4096x128xf32> to memref<1x128x128xf32, strided<[524288, 128, 1], offset: ?>>
@@ -76,12 +76,12 @@ func.func @other(%m: memref<8xf32>) {
 #w = #nm_sparse.encoding<8:32, block = [1, 128]>
 #s = #nm_tile.schedule<tile = [128, 128, 32], product = mma<warps = [2, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
 
-func.func @grid_too_large(%xs: memref<32x128xf16, 3>, %vs: memref<32x128xf16, 3>) {
+func.func @grid_too_large(%xs: memref<32x128xf16, #nm_tile.shared<swizzled_rows>>, %vs: memref<32x128xf16, #nm_tile.shared<swizzled_rows>>) {
   %zero = arith.constant dense<0.0> : vector<128x128xf32>
   // expected-error @+1 {{needs 65536 CTA tiles in grid dimension y, at most 65535 can be launched; use a larger tile in the schedule}}
   scf.forall (%m, %n) = (0, 0) to (128, 8388608) step (128, 128) {
     %sum = nm_tile.matmul #w schedule = #s condensed
-      ins(%xs, %vs : memref<32x128xf16, 3>, memref<32x128xf16, 3>)
+      ins(%xs, %vs : memref<32x128xf16, #nm_tile.shared<swizzled_rows>>, memref<32x128xf16, #nm_tile.shared<swizzled_rows>>)
       acc(%zero : vector<128x128xf32>) -> vector<128x128xf32>
   } {mapping = [#gpu.block<x>, #gpu.block<y>]}
   return
@@ -92,12 +92,12 @@ func.func @grid_too_large(%xs: memref<32x128xf16, 3>, %vs: memref<32x128xf16, 3>
 #w = #nm_sparse.encoding<8:32, block = [1, 128]>
 #s = #nm_tile.schedule<tile = [128, 128, 32], product = mma<warps = [2, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
 
-func.func @mapping(%xs: memref<32x128xf16, 3>, %vs: memref<32x128xf16, 3>) {
+func.func @mapping(%xs: memref<32x128xf16, #nm_tile.shared<swizzled_rows>>, %vs: memref<32x128xf16, #nm_tile.shared<swizzled_rows>>) {
   %zero = arith.constant dense<0.0> : vector<128x128xf32>
   // expected-error @+1 {{over CTA tiles has mapping #gpu.thread<x>; legal are #gpu.block<x>, <y> and <z>, once each}}
   scf.forall (%m) = (0) to (128) step (128) {
     %sum = nm_tile.matmul #w schedule = #s condensed
-      ins(%xs, %vs : memref<32x128xf16, 3>, memref<32x128xf16, 3>)
+      ins(%xs, %vs : memref<32x128xf16, #nm_tile.shared<swizzled_rows>>, memref<32x128xf16, #nm_tile.shared<swizzled_rows>>)
       acc(%zero : vector<128x128xf32>) -> vector<128x128xf32>
   } {mapping = [#gpu.thread<x>]}
   return
@@ -108,12 +108,12 @@ func.func @mapping(%xs: memref<32x128xf16, 3>, %vs: memref<32x128xf16, 3>) {
 #w = #nm_sparse.encoding<8:32, block = [1, 128]>
 #s = #nm_tile.schedule<tile = [128, 128, 32], product = mma<warps = [2, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 3>, grid = flat>
 
-func.func @unmapped(%xs: memref<32x128xf16, 3>, %vs: memref<32x128xf16, 3>) {
+func.func @unmapped(%xs: memref<32x128xf16, #nm_tile.shared<swizzled_rows>>, %vs: memref<32x128xf16, #nm_tile.shared<swizzled_rows>>) {
   %zero = arith.constant dense<0.0> : vector<128x128xf32>
   // expected-error @+1 {{over CTA tiles must map each of its 1 loops to #gpu.block, got 0}}
   scf.forall (%m) = (0) to (128) step (128) {
     %sum = nm_tile.matmul #w schedule = #s condensed
-      ins(%xs, %vs : memref<32x128xf16, 3>, memref<32x128xf16, 3>)
+      ins(%xs, %vs : memref<32x128xf16, #nm_tile.shared<swizzled_rows>>, memref<32x128xf16, #nm_tile.shared<swizzled_rows>>)
       acc(%zero : vector<128x128xf32>) -> vector<128x128xf32>
   }
   return

@@ -25,8 +25,8 @@
 // CHECK: %[[G1:.*]] = affine.apply #[[GRID]]()[%[[TOKENS]]]
 // CHECK: gpu.launch blocks({{.*}}) in (%{{.*}} = %[[G1]], %{{.*}} = %c4{{.*}}, %{{.*}} = %c1{{.*}}) threads({{.*}}) in (%{{.*}} = %c256
 // CHECK: %[[IT:.*]] = memref.alloc() {{.*}} : memref<64x1xi8, #gpu.address_space<workgroup>>
-// CHECK: %[[VT:.*]] = memref.alloc() {{.*}} : memref<32x128xf16, #gpu.address_space<workgroup>>
-// CHECK: %[[XT:.*]] = memref.alloc() {{.*}} : memref<32x128xf16, #gpu.address_space<workgroup>>
+// CHECK: %[[VT:.*]] = memref.alloc() {{.*}} : memref<32x128xf16, #nm_tile.shared<swizzled_rows>>
+// CHECK: %[[XT:.*]] = memref.alloc() {{.*}} : memref<32x128xf16, #nm_tile.shared<swizzled_rows>>
 // CHECK: nm_tile.async_copy {{.*}} outs(%[[IT]]
 // CHECK: %[[ZERO:.*]] = arith.constant dense<0.000000e+00> : vector<128x128xf32>
 // CHECK: %[[SUM:.*]] = nm_tile.k_loop {{.*}} iter_args(%[[ACC:.*]] = %[[ZERO]]) -> (vector<128x128xf32>)

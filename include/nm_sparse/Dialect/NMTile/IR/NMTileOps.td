@@ -250,7 +250,8 @@ def NMTile_TileMatmulOp : NMTile_Op<"matmul",
 
     `tokens_contiguous` asks for the accumulator layout in which one thread holds
     neighbouring tokens rather than neighbouring outputs, for a feature-major
-    result.
+    result. `layout` is what came of it: which elements each thread holds.
+    --nm-sparse-lay-out-accumulators asks the product for it.
 
     `in_flight` lets a product of warpgroups go on behind the operation: it waits
     only for the product before it, so that tiles are read, and the result is
@@ -275,7 +276,8 @@ def NMTile_TileMatmulOp : NMTile_Op<"matmul",
                        Variadic<Index>:$slice,
                        OptionalAttr<NMSparse_WeightStorageInterface>:$storage,
                        OptionalAttr<NMSparse_PatchesAttr>:$patches,
-                       OptionalAttr<StrArrayAttr>:$place_names);
+                       OptionalAttr<StrArrayAttr>:$place_names,
+                       OptionalAttr<NMTile_AccumulatorAttr>:$layout);
   let results = (outs VectorOfRankAndType<[2], [F32, I32]>:$result);
   let assemblyFormat = [{
     $encoding (`storage` `=` $storage^)? `schedule` `=` $schedule (`condensed` $condensed^)?
@@ -284,7 +286,7 @@ def NMTile_TileMatmulOp : NMTile_Op<"matmul",
     `ins` `(` $lhs (`,` $components^)? `:` type($lhs) (`,` type($components)^)? `)`
     (`at` `` custom<Places>($places, $place_names)^)?
     (`patches` `=` $patches^ `slice` `[` $slice `]`)?
-    `acc` `(` $acc `:` type($acc) `)` attr-dict `->` type($result)
+    `acc` `(` $acc `:` type($acc) (`in` $layout^)? `)` attr-dict `->` type($result)
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{

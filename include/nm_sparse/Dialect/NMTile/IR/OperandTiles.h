@@ -12,35 +12,11 @@
 #ifndef NM_SPARSE_DIALECT_NMTILE_IR_OPERANDTILES_H
 #define NM_SPARSE_DIALECT_NMTILE_IR_OPERANDTILES_H
 
-#include <cstdint>
+#include "mlir/IR/BuiltinAttributes.h"
+
+#include "nm_sparse/Dialect/NMTile/IR/NMTileEnums.h.inc"
 
 namespace mlir::nm_sparse {
-
-/// The layout of a tile in shared memory.
-enum class TileLayout {
-  /// Row after row.
-  Rows,
-  /// Row after row, the 16-byte words of each in the order `word ^ (row % 8)`,
-  /// so that eight rows of one column lie in different banks.
-  SwizzledRows,
-  /// Blocks of getLineElements() columns, one after the other, each stored as
-  /// SwizzledRows: what products of warpgroups read, and what the tensor memory
-  /// accelerator writes. Starts at a multiple of kSwizzledBlockAlignment bytes.
-  SwizzledBlocks,
-  /// For tiles of rank 3: blocks of getColumnBlock() elements of the last
-  /// dimension, one after the other, each stored row by row.
-  ColumnBlocks,
-  /// For the values of bitmaps, of rank 3: a line of 128 bytes for each tile,
-  /// each segment of it, and each block, ordered by the pieces of a segment,
-  /// pairs of blocks of outputs, and 8 outputs of these. The words of a line,
-  /// an output each, are in the order `word ^ (line % 8)`, so that the segments
-  /// of four lanes lie in different banks. Starts as SwizzledBlocks do.
-  SegmentLines,
-  /// For the values of bitmaps, of rank 3: each tile along the contraction
-  /// holds, for each 16 bytes of an output, those of all outputs one after the
-  /// other. Eight of them are a core matrix of a warpgroup product.
-  CoreMatrices
-};
 
 /// In which form a product takes the weight.
 enum class WeightForm {

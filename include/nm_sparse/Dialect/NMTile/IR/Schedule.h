@@ -13,6 +13,7 @@
 #define NM_SPARSE_DIALECT_NMTILE_IR_SCHEDULE_H
 
 #include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
+#include "nm_sparse/Dialect/NMTile/IR/Accumulator.h"
 #include "nm_sparse/Dialect/NMTile/IR/OperandTiles.h"
 #include "nm_sparse/Dialect/NMTile/IR/OperandTransfer.h"
 
@@ -22,8 +23,6 @@ class TransfersAttr;
 } // namespace mlir::nm_sparse
 
 #include "nm_sparse/Dialect/NMTile/IR/ScheduleInterfaces.h.inc"
-
-#include "nm_sparse/Dialect/NMTile/IR/NMTileEnums.h.inc"
 
 #define GET_ATTRDEF_CLASSES
 #include "nm_sparse/Dialect/NMTile/IR/NMTileAttrs.h.inc"

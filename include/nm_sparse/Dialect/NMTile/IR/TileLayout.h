@@ -55,8 +55,18 @@ RowTable getRowTable(ScheduleAttr schedule, EncodingAttr encoding,
 /// multiple of 16 bytes keep 16-byte accesses aligned.
 constexpr int64_t kTileAlignment = 128;
 
-/// The layout of `tile` in launches whose products have `schedule`.
-TileLayout getTileLayout(ScheduleAttr schedule, MemRefType tile);
+/// The layout of a tile in shared memory, as its memory space says.
+TileLayout getTileLayout(MemRefType tile);
+
+/// The memory space of tiles with `layout`.
+Attribute getTileSpace(MLIRContext *context, TileLayout layout);
+
+/// Returns true for buffers in shared memory, whatever their layout.
+bool isInSharedMemory(MemRefType buffer);
+
+/// Checks that the layout of `tile`, written or read by `op`, is one of tiles
+/// of its shape.
+LogicalResult verifyTileLayout(Operation *op, MemRefType tile);
 
 /// Returns the elements of a row of `columns` in a ring, padded if that avoids
 /// bank conflicts. `isTransposed`: a copy that transposes fills the tiles.

@@ -11,9 +11,14 @@
 
 namespace mlir::nm_sparse {
 
-/// A new tile of workgroup memory.
+/// A new tile of shared memory, which lies in the order of `layout`.
 Value allocTile(OpBuilder &b, Location loc, ArrayRef<int64_t> shape,
-                Type element);
+                Type element, TileLayout layout = TileLayout::Rows);
+
+/// The layout in which the product reads a tile of `shape` of `operand`, and in
+/// which its transfer fills it.
+TileLayout chooseTileLayout(const PromotedOperand &operand,
+                            ArrayRef<int64_t> shape);
 
 /// Maps of a copy from (r, c) or, where `srcFirst` is 1, (c, r), and to the
 /// same of `dstFirst`; null where both are the default.
@@ -23,11 +28,14 @@ ArrayAttr getTileMaps(OpBuilder &b, unsigned srcFirst, unsigned dstFirst);
 Value dropBatch(OpBuilder &b, Location loc, Value source,
                 std::optional<int64_t> dim);
 
-/// A copy of `source` in a new tile of `shape`; with `patches`, of the part
-/// `slice` of the matrix that these make of the image `source`.
+/// A copy of `operand` in a new tile of `shape`, in the layout that the product
+/// reads.
+Value copyToTile(OpBuilder &b, PromotedOperand &operand,
+                 ArrayRef<int64_t> shape);
+
+/// A copy of `source` in a new tile of `shape`, row by row.
 Value copyToTile(OpBuilder &b, Location loc, Value source,
-                 ArrayRef<int64_t> shape, bool transposed = false,
-                 PatchesAttr patches = {}, ValueRange slice = {});
+                 ArrayRef<int64_t> shape);
 
 } // namespace mlir::nm_sparse
 

@@ -141,9 +141,8 @@ static BoxedView viewPlain(Value root, ArrayRef<OpFoldResult> coordinates,
                  {},
                  llvm::to_vector(coordinates)};
   llvm::append_range(view.box, tile.getShape());
-  if (tile.getRank() == 2)
-    view.box[view.box.size() - 2] /= parts;
-  view.box.back() = tile.getRank() == 3
+  view.box[view.box.size() - 2] /= parts;
+  view.box.back() = getTileLayout(tile) == TileLayout::ColumnBlocks
                         ? getColumnBlock(tile)
                         : getLineElements(tile.getElementType());
   return view;
@@ -153,9 +152,9 @@ static BoxedView viewPlain(Value root, ArrayRef<OpFoldResult> coordinates,
 /// part of them: those of activations, or, where these are gathered, of values.
 /// Bits, which threads read, come from the CTA itself.
 static int64_t getSharers(ScheduleAttr schedule, MemRefType tile) {
-  bool isShared = schedule.gathersX() ? getTileLayout(schedule, tile) ==
-                                            TileLayout::CoreMatrices
-                                      : tile.getRank() == 2;
+  bool isShared =
+      getTileLayout(tile) == (schedule.gathersX() ? TileLayout::CoreMatrices
+                                                  : TileLayout::SwizzledBlocks);
   return isShared ? schedule.getClusterCTAs() : 1;
 }
 
@@ -175,8 +174,7 @@ static int64_t getPartRows(int64_t rows) {
 static bool hasParts(TileMatmulOp product, Value operand,
                      const SourceView &source) {
   auto tile = cast<MemRefType>(operand.getType());
-  if (operand != product.getLhs() || tile.getRank() != 2 ||
-      findCopy(product, operand).getPatches() ||
+  if (operand != product.getLhs() || findCopy(product, operand).getPatches() ||
       product.getLhsOrder() == MajorOrder::MN ||
       getSharers(product.getSchedule(), tile) > 1)
     return false;
@@ -233,7 +231,7 @@ static FailureOr<BoxedView> createView(OpBuilder &outside, OpBuilder &inside,
   if (copy.getPatches())
     return viewPatches(copy, tile, getSharers(schedule, tile));
   SmallVector<OpFoldResult> coordinates = emitCoordinates(inside, loc, source);
-  TileLayout layout = getTileLayout(schedule, tile);
+  TileLayout layout = getTileLayout(tile);
   if (layout == TileLayout::CoreMatrices)
     return viewCoreMatrices(outside, loc, root, coordinates, tile,
                             getSharers(schedule, tile));
@@ -261,7 +259,7 @@ static FailureOr<BoxedView> createView(OpBuilder &outside, OpBuilder &inside,
 
 /// The accelerator has boxes for `tile`, an operand of `product`.
 static LogicalResult checkBoxes(TileMatmulOp product, MemRefType tile) {
-  if (tile.getRank() == 2 && !hasWholeLines(tile))
+  if (getTileLayout(tile) == TileLayout::Rows)
     return product.emitOpError("with bulk copies needs tiles of 8-bit or "
                                "16-bit elements in lines of 128 bytes, got ")
            << tile;
@@ -298,7 +296,7 @@ static LogicalResult createBulkCopy(TileMatmulOp product, Value operand) {
   FailureOr<BoxedView> view = createView(outside, b, copy, product, *source);
   if (failed(view))
     return failure();
-  TileLayout layout = getTileLayout(product.getSchedule(), tile);
+  TileLayout layout = getTileLayout(tile);
   Value map = createMap(outside, loc, *view, layout);
   if (std::optional<PatchesAttr> patches = copy.getPatches())
     setPatches(map, *patches);

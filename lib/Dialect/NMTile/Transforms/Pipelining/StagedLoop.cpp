@@ -75,7 +75,7 @@ Value nm_sparse::createTileRing(OpBuilder &b, memref::AllocOp tile,
                                       getRingType(type, stages,
                                                   isFilledTransposed(tile),
                                                   schedule.hasBulkBits()));
-  TileLayout layout = getTileLayout(schedule, type);
+  TileLayout layout = getTileLayout(type);
   if (layout == TileLayout::SwizzledBlocks ||
       layout == TileLayout::SegmentLines)
     ring.setAlignment(kSwizzledBlockAlignment);

@@ -84,8 +84,7 @@ void nm_sparse::hoistWorkgroupAllocs(scf::ForallOp forall) {
   Block *body = forall.getBody();
   SmallVector<memref::AllocOp> allocs;
   body->walk([&](memref::AllocOp alloc) {
-    if (gpu::GPUDialect::hasWorkgroupMemoryAddressSpace(alloc.getType()) &&
-        alloc.getType().hasStaticShape())
+    if (isInSharedMemory(alloc.getType()) && alloc.getType().hasStaticShape())
       allocs.push_back(alloc);
   });
   for (memref::AllocOp alloc : llvm::reverse(allocs))

@@ -195,8 +195,9 @@ PromotedOperand Promoter::getActivations(Value positions) {
 Value Promoter::getInnerPositions() {
   if (!encoding.hasInnerLevel())
     return {};
-  Value positions = dropBatch(b, loc, op.getInnermostIndex(), packedBatchDim);
-  return copyToTile(b, loc, positions, getTileShape(2));
+  PromotedOperand index{op, OperandRole::Positions, op.getInnermostIndex()};
+  index.batchDim = packedBatchDim;
+  return copyToTile(b, index, getTileShape(2));
 }
 
 /// Returns the tile, or the slice, that the product reads in a K step.
@@ -247,7 +248,8 @@ TileMatmulOp Promoter::createProduct(Value acc) {
       /*tokens_contiguous=*/false, /*in_flight=*/false, x, weight.components,
       weight.getPlaceValues(), acc, patches.slice,
       isStored ? op.getStorageAttr() : WeightStorageInterface(),
-      patches.patches, weight.getPlaceNames(b.getContext()));
+      patches.patches, weight.getPlaceNames(b.getContext()),
+      /*layout=*/AccumulatorAttr());
 }
 
 void Promoter::run() {
