@@ -13,6 +13,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "EdgeWriter.h"
+#include "TransposedAccess.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -215,7 +216,8 @@ void EdgeWriter::writeWide(ArrayRef<TileRun> runs, ValueRange scalars) {
                    });
     break;
   case StoreForm::Transposed:
-    llvm_unreachable("is written element by element");
+    TransposedAccess(access).storeExisting(scalars);
+    break;
   }
   for (auto &[offset, tail] : tails)
     writeTail(tail);
@@ -223,10 +225,11 @@ void EdgeWriter::writeWide(ArrayRef<TileRun> runs, ValueRange scalars) {
 }
 
 void EdgeWriter::write(ArrayRef<TileRun> runs, ValueRange scalars) {
-  // Warps that transpose have no registers for tests beside the addresses.
-  if (width == 1 || form == StoreForm::Transposed)
+  bool isTransposed = form == StoreForm::Transposed;
+  if (isTransposed ? access.isPermuted() : width == 1)
     return writeElements(runs, scalars);
-  Value aligned = access.isAligned(width);
+  Value aligned =
+      isTransposed ? access.hasWholeRuns(2) : access.isAligned(width);
   if (!aligned)
     return writeWide(runs, scalars);
   auto ifOp = scf::IfOp::create(b, loc, aligned, /*withElseRegion=*/true);

@@ -76,7 +76,7 @@ void EpilogueOrder::collectReads(Operation *op,
     return;
   for (Operation *operand : getOperands(op))
     collectReads(operand, reads);
-  if (holds<memref::LoadOp, vector::LoadOp>(op))
+  if (holds<memref::LoadOp, vector::LoadOp, LLVM::LoadOp>(op))
     reads.push_back(op);
 }
 
@@ -170,7 +170,8 @@ static void hideCoordinates(scf::IfOp op, const ThreadLayout &layout,
 /// waits for its results, so to read ahead costs registers and gains nothing.
 static bool hasGuardedReads(Block &block) {
   return llvm::any_of(block, [](Operation &op) {
-    return isa<scf::IfOp>(op) && holds<memref::LoadOp, vector::LoadOp>(&op);
+    return isa<scf::IfOp>(op) &&
+           holds<memref::LoadOp, vector::LoadOp, LLVM::LoadOp>(&op);
   });
 }
 

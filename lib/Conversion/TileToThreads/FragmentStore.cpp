@@ -10,10 +10,6 @@
 // two rounds of shuffles, after which each lane holds the 8 elements of one
 // fragment's row and stores 16 bytes.
 //
-// Where a fragment's columns lie along memory, movmatrix transposes 8 x 8
-// elements of a warp at a time. A word then holds two neighbours of a column,
-// and what a warp stores at once are four whole sectors.
-//
 //===----------------------------------------------------------------------===//
 
 #include "FragmentStore.h"
@@ -39,6 +35,15 @@ StoreForm nm_sparse::getStoreForm(TileAccess &access) {
   int64_t along =
       layout.outputsAreRows ? layout.unitTokens : layout.unitOutputs;
   return along % (8 * 4) == 0 ? StoreForm::Fragments : StoreForm::Runs;
+}
+
+bool nm_sparse::readsTransposed(TileAccess &access) {
+  return !access.isBroadcast(0) && !access.isBroadcast(1) &&
+         !access.isPermuted() && getStoreForm(access) == StoreForm::Transposed;
+}
+
+int64_t nm_sparse::getReadWidth(TileAccess &access) {
+  return readsTransposed(access) ? 2 : access.getRuns().front().size();
 }
 
 int64_t nm_sparse::getStoreWidth(TileAccess &access) {
@@ -110,55 +115,4 @@ void nm_sparse::storeFragments(
       store(row, layout.getOffset(first * 4 + half * 2), shift);
     }
   }
-}
-
-/// The word of the transposed 8 x 8 matrix of 16-bit numbers whose row
-/// `lane / 4` and columns `2 * (lane % 4)` and the next are in `word`.
-static Value transposeMatrix(OpBuilder &b, Location loc, Value word) {
-  return LLVM::InlineAsmOp::create(
-             b, loc, b.getI32Type(), word,
-             "movmatrix.sync.aligned.m8n8.trans.b16 $0, $1;", "=r,r",
-             /*has_side_effects=*/true, /*is_align_stack=*/false,
-             LLVM::TailCallKind::None, LLVM::AsmDialectAttr(), ArrayAttr())
-      .getResult(0);
-}
-
-void nm_sparse::storeTransposed(
-    OpBuilder &b, Location loc, const ThreadLayout &layout, ValueRange scalars,
-    function_ref<void(Value vector, TileOffset offset, Value rowShift,
-                      Value columnShift)>
-        store) {
-  auto constant = [&](int64_t v) -> Value {
-    return arith::ConstantIndexOp::create(b, loc, v);
-  };
-  auto mul = [&](Value a, int64_t v) -> Value {
-    return arith::MulIOp::create(b, loc, a, constant(v));
-  };
-  Type element = scalars.front().getType();
-  auto wordType = VectorType::get({1}, b.getI32Type());
-  auto pairType = VectorType::get({2}, element);
-  // A lane has rows lane / 4 and 8 further of columns 2 * (lane % 4) and the
-  // next. The two rows of one column make a word, so each matrix that is
-  // transposed has 16 rows of 4 columns: its row `lane / 4`, with the rows
-  // 2 * (lane % 4) and the next of one half, belongs to column `lane / 8` of
-  // the four. What 8 lanes store is a sector.
-  Value row = arith::DivUIOp::create(b, loc, layout.lane, constant(4));
-  Value quadLane = arith::RemUIOp::create(b, loc, layout.lane, constant(4));
-  Value half = arith::RemUIOp::create(b, loc, row, constant(2));
-  Value column = arith::DivUIOp::create(b, loc, layout.lane, constant(8));
-  Value rowShift = arith::SubIOp::create(
-      b, loc, arith::AddIOp::create(b, loc, mul(half, 8), mul(quadLane, 2)),
-      row);
-  Value columnShift = mul(arith::SubIOp::create(b, loc, column, quadLane), 2);
-  // Elements are ordered (row fragment, column fragment, row half, pair).
-  for (size_t first = 0; first < scalars.size(); first += 4)
-    for (int64_t e = 0; e < 2; ++e) {
-      Value pair = makePair(b, loc, scalars[first + e], scalars[first + 2 + e]);
-      Value word = vector::ExtractOp::create(
-          b, loc, vector::BitCastOp::create(b, loc, wordType, pair), 0);
-      word = transposeMatrix(b, loc, word);
-      Value words = vector::FromElementsOp::create(b, loc, wordType, word);
-      store(vector::BitCastOp::create(b, loc, pairType, words),
-            layout.getOffset(first + e), rowShift, columnShift);
-    }
 }

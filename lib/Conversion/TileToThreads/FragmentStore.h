@@ -18,11 +18,18 @@ enum class StoreForm {
   /// By storeFragments: 16-bit results of tensor cores whose fragment rows lie
   /// along the dimension that is contiguous in memory, in groups of four.
   Fragments,
-  /// By storeTransposed: 16-bit results of wgmma whose fragment columns lie
+  /// By TransposedAccess: 16-bit results of wgmma whose fragment columns lie
   /// along the dimension that is contiguous in memory.
   Transposed
 };
 StoreForm getStoreForm(TileAccess &access);
+
+/// Returns true if a read of a tile that exists as a whole goes the way of a
+/// transposed store, with pairs of neighbours.
+bool readsTransposed(TileAccess &access);
+
+/// Elements that such a read, or one of runs, has side by side.
+int64_t getReadWidth(TileAccess &access);
 
 /// Elements that each store has side by side.
 int64_t getStoreWidth(TileAccess &access);
@@ -36,15 +43,6 @@ void storeFragments(
     OpBuilder &b, Location loc, const ThreadLayout &layout, ValueRange scalars,
     int64_t begin, int64_t count,
     function_ref<void(Value vector, TileOffset offset, Value shift)> store);
-
-/// Transposes `scalars` within each warp and calls `store` with each vector of
-/// 2 elements, the offset of its fragment from the thread's base, and the
-/// numbers of elements to add to its row and its column in the product.
-void storeTransposed(OpBuilder &b, Location loc, const ThreadLayout &layout,
-                     ValueRange scalars,
-                     function_ref<void(Value vector, TileOffset offset,
-                                       Value rowShift, Value columnShift)>
-                         store);
 
 } // namespace mlir::nm_sparse
 

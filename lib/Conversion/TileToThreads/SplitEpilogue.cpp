@@ -40,9 +40,9 @@ static int64_t countReads(OpBuilder &b, const ThreadLayout &layout,
 static Value isWhole(OpBuilder &b, const ThreadLayout &layout,
                      VectorTransferOpInterface op) {
   TileAccess access(b, layout, op);
-  return access.allowsWide(isa<vector::TransferWriteOp>(op)
-                               ? getStoreWidth(access)
-                               : access.getRuns().front().size());
+  if (isa<vector::TransferWriteOp>(op))
+    return access.allowsWide(getStoreWidth(access));
+  return access.allowsWide(getReadWidth(access));
 }
 
 /// Returns true if `op` reads as many elements as a thread has; elements of a
@@ -63,12 +63,16 @@ static bool allowsEdge(OpBuilder &b, const ThreadLayout &layout,
   TileAccess access(b, layout, op);
   if (isa<vector::TransferWriteOp>(op)) {
     int64_t width = getStoreWidth(access);
+    if (getStoreForm(access) == StoreForm::Transposed) {
+      test = access.hasWholeRuns(width);
+      return !access.isPermuted();
+    }
     test = version == TileVersion::Runs ? access.hasWholeRuns(width)
                                         : access.isAligned(width);
-    return width > 1 && getStoreForm(access) != StoreForm::Transposed;
+    return width > 1;
   }
   if (readsAll(b, layout, op))
-    test = access.hasWholeRuns(access.getRuns().front().size());
+    test = access.hasWholeRuns(getReadWidth(access));
   return true;
 }
 

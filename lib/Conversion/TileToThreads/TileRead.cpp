@@ -11,7 +11,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "TileAccess.h"
+#include "FragmentStore.h"
+#include "TransposedAccess.h"
 #include "nm_sparse/Conversion/TileToThreads/Patterns.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -131,6 +132,15 @@ struct ReadLowering : EpiloguePattern<vector::TransferReadOp> {
     return values;
   }
 
+  /// As readRuns, of a whole tile if `runs` are all of it.
+  SmallVector<Value> readWhole(TileAccess &access,
+                               ArrayRef<TileRun> runs) const {
+    bool isAll = static_cast<int64_t>(runs.size()) == layout.getNumElements();
+    if (isAll && readsTransposed(access))
+      return TransposedAccess(access).load();
+    return readRuns(access, runs);
+  }
+
   /// The elements of `runs`, of each of which all exist or none does, in order.
   SmallVector<Value> readWholeRuns(TileAccess &access, ArrayRef<TileRun> runs,
                                    Value padding) const {
@@ -163,7 +173,7 @@ struct ReadLowering : EpiloguePattern<vector::TransferReadOp> {
   SmallVector<Value> readGroup(TileAccess &access, ArrayRef<TileRun> runs,
                                Value allowsWide, Value padding) const {
     if (!allowsWide)
-      return readRuns(access, runs);
+      return readWhole(access, runs);
     bool isFew = access.isBroadcast(0) || access.isBroadcast(1);
     if (isFew && runs.front().size() == 1)
       return readClamped(access, runs, padding);
@@ -174,7 +184,7 @@ struct ReadLowering : EpiloguePattern<vector::TransferReadOp> {
                                   /*withElseRegion=*/true);
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(&ifOp.getThenRegion().front());
-    scf::YieldOp::create(b, access.loc, readRuns(access, runs));
+    scf::YieldOp::create(b, access.loc, readWhole(access, runs));
     b.setInsertionPointToStart(&ifOp.getElseRegion().front());
     scf::YieldOp::create(b, access.loc,
                          isFew ? readClamped(access, runs, padding)
@@ -186,15 +196,17 @@ struct ReadLowering : EpiloguePattern<vector::TransferReadOp> {
   SmallVector<Value> readVersion(TileAccess &access, ArrayRef<TileRun> runs,
                                  TileVersion version, Value padding) const {
     if (version == TileVersion::Whole)
-      return readRuns(access, runs);
+      return readWhole(access, runs);
     if (access.isBroadcast(0) || access.isBroadcast(1))
       return readClamped(access, runs, padding);
-    if (version != TileVersion::Elements)
-      return readWholeRuns(access, runs, padding);
+    if (version != TileVersion::Elements && readsTransposed(access))
+      return TransposedAccess(access).loadExisting();
     // Runs of one element: tiles that are not full come here, however large the
     // buffer is, and behind a branch each read would wait for the one before.
     if (runs.front().size() == 1)
       return readClamped(access, runs, padding);
+    if (version != TileVersion::Elements)
+      return readWholeRuns(access, runs, padding);
     return readNarrow(access, runs, padding, kReadTogether);
   }
 
@@ -229,7 +241,9 @@ struct ReadLowering : EpiloguePattern<vector::TransferReadOp> {
     bool small = live > kLiveElements && version == TileVersion::Unknown;
     SmallVector<Value> values;
     Value allowsWide =
-        version == TileVersion::Unknown ? access.allowsWide(width) : Value();
+        version == TileVersion::Unknown
+            ? access.allowsWide(readsTransposed(access) && !small ? 2 : width)
+            : Value();
     for (ArrayRef<TileRun> group : groupRuns(distinct, small)) {
       if (version != TileVersion::Unknown) {
         llvm::append_range(

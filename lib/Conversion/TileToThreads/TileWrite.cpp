@@ -12,6 +12,7 @@
 #include "EdgeWriter.h"
 #include "FragmentStore.h"
 #include "TileAccess.h"
+#include "TransposedAccess.h"
 #include "nm_sparse/Conversion/TileToThreads/Patterns.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -127,77 +128,6 @@ struct WriteLowering : EpiloguePattern<vector::TransferWriteOp> {
         b, access.loc, metadata.getBaseBuffer(), offset, sizes, strides);
   }
 
-  /// As writeRuns, of all elements, which the warps transpose. Each address is
-  /// the one before plus a distance: with a product for each of the many rows
-  /// of the result, the addresses would be most of the instructions.
-  void writeTransposed(TileAccess &access, ValueRange scalars) const {
-    OpBuilder &b = access.b;
-    Location loc = access.loc;
-    auto constant = [&](int64_t v) -> Value {
-      return arith::ConstantIndexOp::create(b, loc, v);
-    };
-    auto toI64 = [&](Value v) -> Value {
-      return arith::IndexCastOp::create(b, loc, b.getI64Type(), v);
-    };
-    auto pointerType = LLVM::LLVMPointerType::get(
-        b.getContext(), static_cast<unsigned>(NVVM::NVVMMemorySpace::Global));
-    int64_t bytes = access.type.getElementTypeBitWidth() / 8;
-    unsigned row = layout.outputsAreRows ? 1 : 0;
-    auto metadata =
-        memref::ExtractStridedMetadataOp::create(b, loc, access.getRoot());
-    Value base = memref::ExtractAlignedPointerAsIndexOp::create(
-        b, loc, access.getRoot());
-    // Columns of a view are anywhere.
-    bool isPermuted = access.isPermuted();
-    Value distance =
-        isPermuted
-            ? constant(0)
-            : arith::MulIOp::create(b, loc,
-                                    metadata.getStrides()[access.dims[1 - row]],
-                                    constant(bytes))
-                  .getResult();
-    auto move = [&](Value pointer, Value by) -> Value {
-      return LLVM::GEPOp::create(b, loc, pointerType, b.getI8Type(), pointer,
-                                 ArrayRef<LLVM::GEPArg>{by});
-    };
-    auto getColumn = [&](TileOffset offset) {
-      return row ? offset.token : offset.output;
-    };
-    Value one = toI64(distance);
-    Value eight = toI64(arith::MulIOp::create(b, loc, distance, constant(8)));
-    Value pointers[2];
-    storeTransposed(
-        b, loc, layout, scalars,
-        [&](Value vector, TileOffset offset, Value rowShift,
-            Value columnShift) {
-          int64_t column = getColumn(offset);
-          Value &pointer = pointers[column % 2];
-          if (column == 0 || isPermuted) {
-            SmallVector<Value> at = access.getIndices(offset);
-            Value &rowIndex = at[access.dims[row]];
-            Value &columnIndex = at[access.dims[1 - row]];
-            rowIndex = arith::AddIOp::create(b, loc, rowIndex, rowShift);
-            columnIndex =
-                arith::AddIOp::create(b, loc, columnIndex, columnShift);
-            Value element = metadata.getOffset();
-            for (auto [index, stride] : llvm::zip_equal(
-                     access.getPlace(at, offset), metadata.getStrides()))
-              element = arith::AddIOp::create(
-                  b, loc, element,
-                  arith::MulIOp::create(b, loc, index, stride));
-            Value address = arith::AddIOp::create(
-                b, loc, base,
-                arith::MulIOp::create(b, loc, element, constant(bytes)));
-            pointer =
-                LLVM::IntToPtrOp::create(b, loc, pointerType, toI64(address));
-          } else {
-            pointer =
-                column == 1 ? move(pointers[0], one) : move(pointer, eight);
-          }
-          LLVM::StoreOp::create(b, loc, vector, pointer, 2 * bytes);
-        });
-  }
-
   /// Writes `runs`, all of whose elements exist, in `form`; in the transposed
   /// one they are all of the tile.
   void writeGroup(TileAccess &access, StoreForm form, ArrayRef<TileRun> runs,
@@ -208,7 +138,7 @@ struct WriteLowering : EpiloguePattern<vector::TransferWriteOp> {
     case StoreForm::Fragments:
       return writeFragments(access, runs, scalars);
     case StoreForm::Transposed:
-      return writeTransposed(access, scalars);
+      return TransposedAccess(access).store(scalars);
     }
   }
 
