@@ -15,7 +15,7 @@ using namespace mlir::nm_sparse;
 
 SimtLayout::SimtLayout(ScheduleAttr schedule, ArrayRef<int64_t> warps,
                        EncodingAttr encoding)
-    : tokens(schedule.getTileTokens() / warps[0] / 8), innerOutputLanes(1) {
+    : tokens(schedule.getTileTokens() / warps[0] / 8) {
   int64_t warpOutputs = schedule.getTileOutputs() / warps[1];
   outputs = warpOutputs / 4;
   tokenChunk = std::gcd<int64_t>(tokens, 4);

@@ -33,7 +33,7 @@ struct SimtLayout {
   /// Neighbouring outputs; the chunks of 4 lanes lie side by side.
   int64_t outputChunk;
   /// Lanes along outputs that are numbered before those along tokens: 2 or 1.
-  int64_t innerOutputLanes;
+  int64_t innerOutputLanes = 1;
 
   int64_t getTokenOffset(int64_t i) const {
     return i / tokenChunk * 8 * tokenChunk + i % tokenChunk;

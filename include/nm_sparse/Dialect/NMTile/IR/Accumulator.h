@@ -19,9 +19,13 @@ struct LayoutDigit {
   int64_t count;
   int64_t step;
 
-  bool operator==(const LayoutDigit &other) const = default;
+  bool operator==(const LayoutDigit &other) const {
+    return dim == other.dim && count == other.count && step == other.step;
+  }
 };
 
+/// Under the name by which LLVM finds it.
+// NOLINTNEXTLINE(readability-identifier-naming)
 inline llvm::hash_code hash_value(const LayoutDigit &digit) {
   return llvm::hash_combine(static_cast<int>(digit.dim), digit.count,
                             digit.step);
