@@ -24,7 +24,7 @@ SmallVector<Value> emitWarpgroupProduct(OpBuilder &b, Location loc,
                                         ArrayRef<SmallVector<Value>> operands,
                                         StringRef flags);
 
-/// What all products of warpgroups ask of the code around them.
+/// The wishes of all products of warpgroups.
 ThreadUse getWarpgroupUse();
 
 /// Products of warpgroups read shared memory through the async proxy: makes

@@ -96,7 +96,7 @@ void nm_sparse::storeFragments(
   Value shift = arith::MulIOp::create(b, loc, quadLane, constant(6));
 
   // Elements are ordered (row fragment, column fragment, row half, pair), and
-  // canStoreFragments has made sure that four fragments are of one row.
+  // getStoreForm has made sure that four fragments are of one row.
   for (int64_t first = begin / 4; first < (begin + count) / 4; first += 4) {
     for (int64_t half = 0; half < 2; ++half) {
       SmallVector<Value> words;

@@ -11,14 +11,15 @@
 
 namespace mlir::nm_sparse {
 
-/// How the elements of a tile that exists as a whole are stored.
+/// How the elements of a tile are stored, or its pairs at an edge.
 enum class StoreForm {
   /// Runs of each thread, as it has them.
   Runs,
   /// By storeFragments: 16-bit results of tensor cores whose fragment rows lie
   /// along the dimension that is contiguous in memory, in groups of four.
   Fragments,
-  /// By TransposedAccess: 16-bit results of wgmma whose fragment columns lie
+  /// By TransposedAccess: 16-bit results of tensor cores whose fragment columns
+  /// lie
   /// along the dimension that is contiguous in memory.
   Transposed
 };

@@ -31,7 +31,7 @@ public:
 
   /// Emits the coordinates of the unit and of the thread.
   void emit(ThreadLayout &result) {
-    // What is multiplied first is what tensor cores call the row.
+    // The row of tensor cores comes first.
     TileDim first = accumulator.getFragmentRows().value_or(TileDim::Tokens);
     TileDim second =
         first == TileDim::Tokens ? TileDim::Outputs : TileDim::Tokens;
@@ -49,7 +49,7 @@ public:
   }
 
 private:
-  /// What all steps along `dim` are multiples of.
+  /// The factor of all steps along `dim`.
   static int64_t getFactor(ArrayRef<LayoutDigit> digits, TileDim dim) {
     int64_t factor = 0;
     for (const LayoutDigit &digit : digits)
@@ -67,10 +67,11 @@ private:
                     getFactor(units, dim));
   }
 
-  /// What the thread adds to it, in multiples of the factor.
+  /// The thread adds this to it, in multiples of the factor.
   Value emitThread(TileDim dim) {
     return emitSum(accumulator.getUnit(), dim, [&](int64_t end) {
-      bool isOfLane = unitThreads % kWarpThreads == 0 && end <= kWarpThreads;
+      bool isOfLane =
+          unitThreads % kWarpThreads == 0 && kWarpThreads % end == 0;
       return isOfLane ? layout.lane : place;
     });
   }
@@ -90,8 +91,8 @@ private:
       if (digit.dim != dim)
         continue;
       Value of = getNumber(ends[number]);
-      // The last digit of a number needs no remainder. (That of a thread has
-      // no bound: threads that do not multiply have one, too.)
+      // The last digit needs no remainder if its number is bounded. The number
+      // of a thread is not: threads that do not multiply have one, too.
       bool isLast = number + 1 == digits.size();
       if (of == layout.lane)
         isLast = ends[number] == kWarpThreads;

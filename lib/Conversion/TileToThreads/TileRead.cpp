@@ -200,7 +200,7 @@ struct ReadLowering : EpiloguePattern<vector::TransferReadOp> {
     if (access.isBroadcast(0) || access.isBroadcast(1))
       return readClamped(access, runs, padding);
     if (version != TileVersion::Elements && readsTransposed(access))
-      return TransposedAccess(access).loadExisting();
+      return TransposedAccess(access).loadExisting(padding);
     // Runs of one element: tiles that are not full come here, however large the
     // buffer is, and behind a branch each read would wait for the one before.
     if (runs.front().size() == 1)

@@ -97,8 +97,9 @@ private:
 };
 
 /// Converts the sums of a launch that have the layout of that of `product`.
+/// `isOnly`: the launch has no sums in another layout.
 LogicalResult convertSums(gpu::LaunchOp launch, TileMatmulOp product,
-                          KernelHints &hints) {
+                          bool isOnly, KernelHints &hints) {
   FailureOr<TileValues> tiles = TileValues::collect(launch, product);
   if (failed(tiles))
     return failure();
@@ -132,6 +133,9 @@ LogicalResult convertSums(gpu::LaunchOp launch, TileMatmulOp product,
   // (Asked here, for the conversion erases the products.)
   bool sharesTiles = product.getSchedule().sharesTiles();
   epilogue.maxWrites = sharesTiles ? 2 : 1;
+  // Operands may lie where the sums in other layouts are written.
+  if (!isOnly)
+    epilogue.maxWrites = 0;
   epilogue.isCrowded = layout.getNumElements() > kLiveElements;
   populateTileElementwisePatterns(converter, layout, epilogue, patterns);
   populateTileReadPatterns(converter, layout, epilogue, patterns);
@@ -160,12 +164,26 @@ LogicalResult convertSums(gpu::LaunchOp launch, TileMatmulOp product,
   return success();
 }
 
-/// Checks that as many threads hold each sum.
+/// Checks that each sum has the layout in which its product leaves it, and that
+/// as many threads hold each.
 LogicalResult checkLayouts(MutableArrayRef<TileMatmulOp> products) {
   for (TileMatmulOp op : products) {
     if (!op.getLayout())
       return op.emitOpError("has no layout of its accumulator: run "
                             "--nm-sparse-lay-out-accumulators first");
+    auto product = dyn_cast<ProductLoweringInterface>(
+        Attribute(op.getSchedule().getProduct()));
+    if (!product)
+      return op.emitOpError("has product = ")
+             << op.getSchedule().getProduct().getProductName()
+             << ", whose code generation is not registered";
+    FailureOr<AccumulatorAttr> own = product.layOut(op);
+    if (failed(own))
+      return failure();
+    if (*own != *op.getLayout())
+      return op.emitOpError("has a layout in which its product does not leave "
+                            "the sum; legal is ")
+             << *own << ", got " << *op.getLayout();
     int64_t threads = products.front().getLayout()->getNumThreads();
     if (op.getLayout()->getNumThreads() != threads)
       return op.emitOpError("must have as many threads as the other products "
@@ -187,12 +205,27 @@ LogicalResult convertLaunch(gpu::LaunchOp launch) {
     return success();
   if (failed(checkLayouts(products)))
     return failure();
+  TileMatmulOp first = products.front();
+  bool isOnly = llvm::all_of(products, [&](TileMatmulOp op) {
+    return op.getLayout() == first.getLayout() &&
+           op.getSchedule() == first.getSchedule();
+  });
   KernelHints hints(launch);
-  for (; !products.empty(); products = getProducts())
-    if (failed(convertSums(launch, products.front(), hints)))
+  while (!products.empty()) {
+    size_t before = products.size();
+    if (failed(convertSums(launch, products.front(), isOnly, hints)))
       return failure();
+    products = getProducts();
+    if (products.size() == before)
+      return products.front().emitOpError("is never executed");
+  }
   hints.emit();
-  return success();
+  WalkResult left = launch.walk([](Operation *op) -> WalkResult {
+    if (!isa<SumWarpsOp, LoadPartOp, StorePartOp>(op))
+      return success();
+    return op->emitOpError("belongs to the sum of no product of its launch");
+  });
+  return failure(left.wasInterrupted());
 }
 
 /// The code of threads says itself where elements lie: tiles become plain

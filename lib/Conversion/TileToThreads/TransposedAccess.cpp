@@ -143,14 +143,16 @@ void TransposedAccess::storeExisting(ValueRange scalars) {
     }
 }
 
+Value TransposedAccess::loadWord(Value pointer) {
+  return LLVM::LoadOp::create(b, loc, b.getI32Type(), pointer, 2 * bytes);
+}
+
 SmallVector<Value>
-TransposedAccess::loadFrom(function_ref<Value(int64_t e)> getAddress) {
+TransposedAccess::loadWords(function_ref<Value(int64_t e)> loadWord) {
   SmallVector<Value> scalars(access.layout.getNumElements());
   for (size_t first = 0; first < scalars.size(); first += 4)
     for (size_t e : {first, first + 1}) {
-      Value word = LLVM::LoadOp::create(b, loc, b.getI32Type(), getAddress(e),
-                                        2 * bytes);
-      word = transposeMatrix(b, loc, word);
+      Value word = transposeMatrix(b, loc, loadWord(e));
       Value words = vector::FromElementsOp::create(b, loc, wordType, word);
       Value pair = vector::BitCastOp::create(b, loc, pairType, words);
       scalars[e] = vector::ExtractOp::create(b, loc, pair, 0);
@@ -160,17 +162,22 @@ TransposedAccess::loadFrom(function_ref<Value(int64_t e)> getAddress) {
 }
 
 SmallVector<Value> TransposedAccess::load() {
-  return loadFrom([&](int64_t e) { return getPointer(e); });
+  return loadWords([&](int64_t e) { return loadWord(getPointer(e)); });
 }
 
-SmallVector<Value> TransposedAccess::loadExisting() {
-  // The first elements of a tile always exist.
+SmallVector<Value> TransposedAccess::loadExisting(Value padding) {
+  // Without branches, which would wait for each word: the first elements of a
+  // tile exist.
   Value origin = getAddress(access.indices);
-  return loadFrom([&](int64_t e) -> Value {
+  Value pair = vector::BroadcastOp::create(b, loc, pairType, padding);
+  Value none = vector::ExtractOp::create(
+      b, loc, vector::BitCastOp::create(b, loc, wordType, pair), 0);
+  return loadWords([&](int64_t e) -> Value {
     Value pointer = getPointer(e);
     Value exists = access.exists(getIndices(e));
-    return exists ? arith::SelectOp::create(b, loc, exists, pointer, origin)
-                        .getResult()
-                  : pointer;
+    if (!exists)
+      return loadWord(pointer);
+    pointer = arith::SelectOp::create(b, loc, exists, pointer, origin);
+    return arith::SelectOp::create(b, loc, exists, loadWord(pointer), none);
   });
 }

@@ -34,13 +34,16 @@ public:
   void storeExisting(ValueRange scalars);
   /// The elements of the thread, of a tile that exists as a whole.
   SmallVector<Value> load();
-  /// As load, of a tile at an edge; what does not exist is any element.
-  SmallVector<Value> loadExisting();
+  /// As load, of a tile at an edge, with `padding` where none is.
+  SmallVector<Value> loadExisting(Value padding);
 
 private:
   /// The word that the lane stores for the pair of element `e`.
   Value makeWord(ValueRange scalars, int64_t e);
-  SmallVector<Value> loadFrom(function_ref<Value(int64_t e)> getAddress);
+  /// The elements whose words, each of the pair of element `e`, the lanes load
+  /// so.
+  SmallVector<Value> loadWords(function_ref<Value(int64_t e)> loadWord);
+  Value loadWord(Value pointer);
   /// The indices of what getPointer points to.
   SmallVector<Value> getIndices(int64_t e);
   Value getAddress(ArrayRef<Value> place);
@@ -63,7 +66,7 @@ private:
   Value base;
   /// Bytes from a column to the next, and to the eighth behind it.
   Value one, eight;
-  /// What the lane adds to its row and column.
+  /// The lane adds these to its row and column.
   Value rowShift, columnShift;
   /// The last address of even, and of odd, columns.
   Value pointers[2];

@@ -15,6 +15,8 @@
 #include "nm_sparse/GPU/Codegen.h"
 
 #include "mlir/Target/LLVM/NVVM/Utils.h"
+#include "llvm/IR/InlineAsm.h"
+#include "llvm/IR/InstIterator.h"
 #include "llvm/Passes/PassBuilder.h"
 #include "llvm/Target/TargetMachine.h"
 
@@ -49,6 +51,19 @@ static constexpr llvm::StringLiteral kPasses =
     "hoist-loads-stores-with-cond-faulting;speculate-unpredictables>,"
     "separate-const-offset-from-gep,early-cse)";
 
+/// The threads of a warp execute an instruction with `.sync` together: no pass
+/// may copy it into branches on which they part.
+static void markConvergent(llvm::Module &module) {
+  for (llvm::Function &function : module)
+    for (llvm::Instruction &instruction : llvm::instructions(function)) {
+      auto *call = dyn_cast<llvm::CallBase>(&instruction);
+      auto *code =
+          call ? dyn_cast<llvm::InlineAsm>(call->getCalledOperand()) : nullptr;
+      if (code && StringRef(code->getAsmString()).contains(".sync"))
+        call->setConvergent();
+    }
+}
+
 namespace {
 
 class Serializer : public NVVM::SerializeGPUModuleBase {
@@ -57,6 +72,7 @@ public:
 
 protected:
   LogicalResult optimizeModule(llvm::Module &module, int level) override {
+    markConvergent(module);
     if (level < 3)
       return SerializeGPUModuleBase::optimizeModule(module, level);
     FailureOr<llvm::TargetMachine *> machine = getOrCreateTargetMachine();

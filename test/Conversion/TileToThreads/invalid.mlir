@@ -299,3 +299,46 @@ func.func @fewer_threads(%x: memref<4x32xf32, 3>, %v: memref<4x32xf32, 3>) {
   }
   return
 }
+
+// -----
+
+#w = #nm_sparse.encoding<4:8, block = [1, 32]>
+#s = #nm_tile.schedule<tile = [32, 32, 4], product = simt<warps = [1, 1]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
+#own = #nm_tile.accumulator<unit = [tokens 32 by 1], units = [], elements = [outputs 32 by 1]>
+
+func.func @layout_of_its_own(%x: memref<4x32xf32, 3>, %v: memref<4x32xf32, 3>) {
+  %c1 = arith.constant 1 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
+    %zero = arith.constant dense<0.0> : vector<32x32xf32>
+    // expected-error @below {{has a layout in which its product does not leave the sum; legal is #nm_tile.accumulator<unit = [outputs 2 by 4, tokens 8 by 4, outputs 2 by 8], units = [outputs 1 by 32, tokens 1 by 32], elements = [outputs 4 by 1, outputs 2 by 16, tokens 4 by 1]>, got #nm_tile.accumulator<unit = [tokens 32 by 1]}}
+    %r = nm_tile.matmul #w schedule = #s condensed
+      ins(%x, %v : memref<4x32xf32, 3>, memref<4x32xf32, 3>)
+      acc(%zero : vector<32x32xf32> in #own) -> vector<32x32xf32>
+    gpu.terminator
+  }
+  return
+}
+
+// -----
+
+#w = #nm_sparse.encoding<4:8, block = [1, 32]>
+#s = #nm_tile.schedule<tile = [32, 32, 4], product = simt<warps = [1, 1]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
+
+func.func @foreign_part(%x: memref<4x32xf32, 3>, %v: memref<4x32xf32, 3>, %parts: memref<1x16x16xf32>, %out: memref<32x32xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
+    %zero = arith.constant dense<0.0> : vector<32x32xf32>
+    %r = nm_tile.matmul #w schedule = #s condensed
+      ins(%x, %v : memref<4x32xf32, 3>, memref<4x32xf32, 3>)
+      acc(%zero : vector<32x32xf32>) -> vector<32x32xf32>
+    vector.transfer_write %r, %out[%c0, %c0] {in_bounds = [true, true]} : vector<32x32xf32>, memref<32x32xf32>
+    // expected-error @below {{belongs to the sum of no product of its launch}}
+    %part = nm_tile.load_part %parts[%c0] : memref<1x16x16xf32>, vector<16x16xf32>
+    nm_tile.store_part %part, %parts[%c0] : vector<16x16xf32>, memref<1x16x16xf32>
+    gpu.terminator
+  }
+  return
+}

@@ -894,3 +894,20 @@ func.func @layout_of_another_tile(%x: memref<8x64xf32, 3>, %v: memref<8x128xf32,
     acc(%acc : vector<64x128xf32> in #a) -> vector<64x128xf32>
   return
 }
+
+// -----
+
+// expected-error @below {{has more than 1024 threads of a unit}}
+#a = #nm_tile.accumulator<unit = [tokens 2048 by 1], units = [], elements = []>
+
+// -----
+
+#w = #nm_sparse.encoding<8:32, block = [1, 128]>
+#s = #nm_tile.schedule<tile = [64, 128, 16], product = mma<warps = [2, 2]>, transfers = {x = gather, values = copy, index = resident}, pipeline = async_groups<stages = 2>, grid = flat>
+func.func @operand_layout(%x: memref<16x64xf16, #nm_tile.shared<segment_lines>>, %v: memref<16x128xf16, #nm_tile.shared<swizzled_rows>>, %acc: vector<64x128xf32>) {
+  // expected-error @below {{has a layout of tiles of rank 3, got 'memref<16x64xf16, #nm_tile.shared<segment_lines>>'}}
+  %0 = nm_tile.matmul #w schedule = #s condensed
+    ins(%x, %v : memref<16x64xf16, #nm_tile.shared<segment_lines>>, memref<16x128xf16, #nm_tile.shared<swizzled_rows>>)
+    acc(%acc : vector<64x128xf32>) -> vector<64x128xf32>
+  return
+}

@@ -43,7 +43,7 @@ public:
 private:
   gpu::LaunchOp launch;
   Location loc;
-  /// Of all sums at once.
+  /// Counts for all sums together.
   std::optional<int64_t> accumulators, registers;
   bool sharesLaunch = true;
   /// Buffers from outside the launch, and tensor maps.

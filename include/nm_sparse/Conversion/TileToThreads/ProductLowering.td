@@ -23,7 +23,7 @@ def NMSparse_ProductLoweringInterface
       }],
       "::llvm::FailureOr<::mlir::nm_sparse::AccumulatorAttr>", "layOut",
       (ins "::mlir::nm_sparse::TileMatmulOp":$op)>,
-    InterfaceMethod<"What the code of `op` asks of the code around it.",
+    InterfaceMethod<"The wishes of its code about the code around `op`.",
       "::mlir::nm_sparse::ThreadUse", "getThreadUse",
       (ins "::mlir::nm_sparse::TileMatmulOp":$op), "", "return {};">,
     InterfaceMethod<[{

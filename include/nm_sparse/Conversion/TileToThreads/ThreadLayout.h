@@ -25,7 +25,7 @@ struct TileOffset {
   int64_t output;
 };
 
-/// What a product asks of the code around it.
+/// The wishes of a product about the code around it.
 struct ThreadUse {
   /// Warps may transpose 16-bit results of fragments as they write them.
   bool transposesFragments = false;

@@ -136,6 +136,16 @@ AccumulatorAttr::verify(function_ref<InFlightDiagnostic()> emitError,
       return emitError() << "digits count 1 to " << most << ", by steps of at "
                          << "most as much, got " << digit.count << " by "
                          << digit.step;
+  constexpr int64_t mostThreads = 1024;
+  for (auto [list, limit, name] :
+       {std::tuple(unit, mostThreads, "threads of a unit"),
+        std::tuple(units, mostThreads, "units"),
+        std::tuple(elements, most, "elements")}) {
+    int64_t count = 1;
+    for (const LayoutDigit &digit : list)
+      if ((count *= digit.count) > limit)
+        return emitError() << "has more than " << limit << " " << name;
+  }
   if (failed(verifyCover(emitError, digits, TileDim::Tokens)))
     return failure();
   return verifyCover(emitError, digits, TileDim::Outputs);

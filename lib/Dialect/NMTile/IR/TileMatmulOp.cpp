@@ -164,6 +164,11 @@ static LogicalResult verifyAccumulator(TileMatmulOp op,
 /// Checks the layouts of the tiles that the product reads from shared memory in
 /// one alone. (It reads others as their types say.)
 static LogicalResult verifyLayouts(TileMatmulOp op) {
+  for (Value operand : op->getOperands())
+    if (auto tile = dyn_cast<MemRefType>(operand.getType());
+        tile && getTileLayout(tile) != TileLayout::Rows &&
+        failed(verifyTileLayout(op, tile)))
+      return failure();
   ScheduleAttr schedule = op.getSchedule();
   OperandTiles tiles = schedule.getOperandTiles();
   TransfersAttr transfers = schedule.getTransfers();
