@@ -142,9 +142,11 @@ AccumulatorAttr::verify(function_ref<InFlightDiagnostic()> emitError,
         std::tuple(units, mostThreads, "units"),
         std::tuple(elements, most, "elements")}) {
     int64_t count = 1;
-    for (const LayoutDigit &digit : list)
-      if ((count *= digit.count) > limit)
+    for (const LayoutDigit &digit : list) {
+      count *= digit.count;
+      if (count > limit)
         return emitError() << "has more than " << limit << " " << name;
+    }
   }
   if (failed(verifyCover(emitError, digits, TileDim::Tokens)))
     return failure();
