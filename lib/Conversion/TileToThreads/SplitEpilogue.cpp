@@ -76,6 +76,22 @@ static bool allowsEdge(OpBuilder &b, const ThreadLayout &layout,
   return true;
 }
 
+/// Returns true if pairs that warps transpose are written beside an operand of
+/// which each element is read alone: its reads would need a branch each.
+static bool mixesWidths(OpBuilder &b, const ThreadLayout &layout,
+                        ArrayRef<Operation *> ops) {
+  bool writesPairs = false, readsAlone = false;
+  for (Operation *op : ops)
+    if (auto transfer = dyn_cast<VectorTransferOpInterface>(op)) {
+      TileAccess access(b, layout, transfer);
+      if (isa<vector::TransferWriteOp>(op))
+        writesPairs |= getStoreForm(access) == StoreForm::Transposed;
+      else
+        readsAlone |= readsAll(b, layout, op) && getReadWidth(access) == 1;
+    }
+  return writesPairs && readsAlone;
+}
+
 /// The conjunction of `a` and `c`, of which null is true.
 static Value both(OpBuilder &b, Location loc, Value a, Value c) {
   if (!a || !c)
@@ -136,7 +152,7 @@ static void fillEdges(OpBuilder &b, Location loc, const ThreadLayout &layout,
       llvm::any_of(ops, [&](Operation *op) { return readsAll(b, layout, op); })
           ? TileVersion::Runs
           : TileVersion::Edge;
-  bool allowed = true;
+  bool allowed = !mixesWidths(b, layout, ops);
   Value aligned;
   for (Operation *op : ops)
     if (auto transfer = dyn_cast<VectorTransferOpInterface>(op)) {

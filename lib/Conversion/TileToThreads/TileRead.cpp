@@ -201,12 +201,12 @@ struct ReadLowering : EpiloguePattern<vector::TransferReadOp> {
       return readClamped(access, runs, padding);
     if (version != TileVersion::Elements && readsTransposed(access))
       return TransposedAccess(access).loadExisting(padding);
+    if (version != TileVersion::Elements)
+      return readWholeRuns(access, runs, padding);
     // Runs of one element: tiles that are not full come here, however large the
     // buffer is, and behind a branch each read would wait for the one before.
     if (runs.front().size() == 1)
       return readClamped(access, runs, padding);
-    if (version != TileVersion::Elements)
-      return readWholeRuns(access, runs, padding);
     return readNarrow(access, runs, padding, kReadTogether);
   }
 

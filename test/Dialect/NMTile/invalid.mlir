@@ -528,7 +528,7 @@ func.func @plain_lines(%m: !map, %i: index, %t: memref<4x2x512xf16, #nm_tile.sha
 
 !map = !nvgpu.tensormap.descriptor<tensor = memref<2x2x4x256xf16, 3>, swizzle = none, l2promo = none, oob = zero, interleave = none>
 func.func @part_of_matrices(%m: !map, %i: index, %t: memref<4x4x512xf16, #nm_tile.shared<core_matrices>>) {
-  // expected-error @below {{the one box of the map must have the 8192 elements of the destination, got 'memref<2x2x4x256xf16, 3>'}}
+  // expected-error @below {{the box of the map must have the 8192 elements of the destination, got 'memref<2x2x4x256xf16, 3>'}}
   nm_tile.bulk_copy boxes = [1, 1, 1, 1] ins(%m[%i, %i, %i, %i] : !map) outs(%t : memref<4x4x512xf16, #nm_tile.shared<core_matrices>>)
   return
 }
@@ -555,7 +555,7 @@ func.func @multicast_box(%m: !map, %i: index, %t: memref<32x64xf16, #nm_tile.sha
 
 !map = !nvgpu.tensormap.descriptor<tensor = memref<2x2x4x256xf16, 3>, swizzle = none, l2promo = none, oob = zero, interleave = none>
 func.func @multicast_values(%m: !map, %i: index, %t: memref<4x2x512xf16, #nm_tile.shared<core_matrices>>) {
-  // expected-error @below {{the one box of the map must have the 2048 elements of the destination that each CTA copies, got 'memref<2x2x4x256xf16, 3>'}}
+  // expected-error @below {{the box of the map must have the 2048 elements of the destination that each CTA copies, got 'memref<2x2x4x256xf16, 3>'}}
   nm_tile.bulk_copy boxes = [1, 1, 1, 1] multicast = 2 ins(%m[%i, %i, %i, %i] : !map) outs(%t : memref<4x2x512xf16, #nm_tile.shared<core_matrices>>)
   return
 }

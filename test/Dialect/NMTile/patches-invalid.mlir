@@ -137,3 +137,14 @@ func.func @bulk_parts(%map: !map, %d: memref<32x64xf16, #nm_tile.shared<swizzled
       ins(%map[%n, %n] : !map) outs(%d : memref<32x64xf16, #nm_tile.shared<swizzled_blocks>>)
   return
 }
+
+// -----
+
+!map = !nvgpu.tensormap.descriptor<tensor = memref<32x64xf16, 3>, swizzle = swizzle_128b, l2promo = l2promo_128b, oob = zero, interleave = none>
+
+func.func @bulk_within(%map: !map, %d: memref<32x64xf16, #nm_tile.shared<swizzled_blocks>>, %n: index) {
+  // expected-error @below {{patches are for a destination in swizzled_blocks, without within, got 'memref<32x64xf16, #nm_tile.shared<swizzled_blocks>>'}}
+  nm_tile.bulk_copy patches = <kernel = [1, 1], image = "bhwc", rows = "rsc"> image = [8, 8, 64]
+      ins(%map[%n, %n] : !map) outs(%d : memref<32x64xf16, #nm_tile.shared<swizzled_blocks>>) within(%n by %map : !map)
+  return
+}

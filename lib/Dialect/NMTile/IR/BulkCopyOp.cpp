@@ -87,7 +87,7 @@ static LogicalResult verifyCoreMatrices(BulkCopyOp op, MemRefType dst,
   if (llvm::product_of(*op.getBoxes()) != 1 ||
       box.getElementType() != dst.getElementType() ||
       box.getNumElements() != dst.getNumElements() / parts)
-    return op.emitOpError("the one box of the map must have the ")
+    return op.emitOpError("the box of the map must have the ")
            << dst.getNumElements() / parts << " elements of the destination"
            << (parts > 1 ? " that each CTA copies, got " : ", got ") << box;
   if (op.getMap().getType().getSwizzle() !=
