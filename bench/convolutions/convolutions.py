@@ -199,15 +199,30 @@ class Layer:
         errors.append(((own[:2].double() - want).norm() / want.norm()).item())
         return max(errors) if all(map(math.isfinite, errors)) else math.inf
 
-    def dense(self, is_nhwc):
-        """Calls of cuDNN, one for each image."""
-        form = self.torch.channels_last if is_nhwc else self.torch.contiguous_format
+    def dense(self, is_nhwc, epilogue="cast"):
+        """Calls of cuDNN, one for each image; with its own fused epilogue."""
+        torch = self.torch
+        form = torch.channels_last if is_nhwc else torch.contiguous_format
         weight = self.weight.contiguous(memory_format=form)
         results = [None] * self.sets
+        others = [other.half() for other in self.others(epilogue)]
+        if epilogue == "residual":
+            others[1] = self.arrange(others[1], self.result_order, "bfpq")
+            others[1] = others[1].contiguous(memory_format=form)
+        geometry = self.conv.strides, self.conv.low, (1, 1), 1
 
         def call(i, image):
             def run():
-                results[i] = self.convolve(image, weight)
+                if epilogue == "cast":
+                    results[i] = self.convolve(image, weight)
+                elif epilogue == "relu":
+                    results[i] = torch.cudnn_convolution_relu(
+                        image, weight, others[0], *geometry
+                    )
+                else:
+                    results[i] = torch.cudnn_convolution_add_relu(
+                        image, weight, others[1], 1.0, others[0], *geometry
+                    )
 
             return run
 
@@ -255,6 +270,9 @@ def measure_layer(torch, driver, folder, about, budget_ms):
         if errors[number] < 2e-3:
             works[number] = [program.enqueue for program in programs]
     works["nhwc"], works["nchw"] = layer.dense(True), layer.dense(False)
+    fused = {k["epilogue"] for k in about["kernels"]} - {"cast"}
+    for epilogue in sorted(fused):
+        works[f"nhwc_{epilogue}"] = layer.dense(True, epilogue)
     torch.cuda.synchronize()
     trial = {k: cusparselt.capture(torch, w, layer.sets) for k, w in works.items()}
     taken = cusparselt.take_turns(torch, trial, 3, warmup=1)
@@ -275,6 +293,7 @@ def measure_layer(torch, driver, folder, about, budget_ms):
         "launches": len(about["kernels"][0]["function"]["launches"]),
         "nhwc_us": times["nhwc"],
         "nchw_us": times["nchw"],
+        **{f"nhwc_{name}_us": times[f"nhwc_{name}"] for name in sorted(fused)},
         "kernels": [
             {
                 "schedule": kernel["schedule"],
@@ -301,8 +320,11 @@ def summarize(layers):
         group = groups.setdefault(key, {"chosen": [], "best": []})
         for kernel in entry["kernels"]:
             if kernel["epilogue"] != "cast" and kernel["us"]:
-                others = group.setdefault(f"cast over {kernel['epilogue']}", [])
+                name = kernel["epilogue"]
+                others = group.setdefault(f"cast over {name}", [])
                 others.append(plain[0]["us"] / kernel["us"])
+                own = entry[f"nhwc_{name}_us"] / kernel["us"]
+                group.setdefault(f"cuDNN with {name}", []).append(own)
         group["chosen"].append(dense / (entry["kernels"][0]["us"] or math.inf))
         group["best"].append(dense / min(times))
     return {

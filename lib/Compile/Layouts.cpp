@@ -63,6 +63,10 @@ static MatmulOp findProduct(Value value) {
 void nm_sparse::explainTransposes(llvm::raw_ostream &os, ModuleOp module,
                                   const Chip &chip, int64_t tokens) {
   module.walk([&](linalg::TransposeOp op) {
+    // Rows that only change their order are written where they belong.
+    ArrayRef<int64_t> order = op.getPermutation();
+    if (!order.empty() && order.back() + 1 == int64_t(order.size()))
+      return;
     SmallVector<MatmulOp> readers = findReaders(op);
     MatmulOp product = findProduct(op.getInput());
     if (readers.empty() && !product)

@@ -98,6 +98,7 @@ void nm_sparse::buildLayoutPipeline(OpPassManager &pm,
   propagate.objective = options.objective;
   pm.addNestedPass<func::FuncOp>(createNMSparseSinkReshapesPass());
   pm.addNestedPass<func::FuncOp>(createNMSparsePropagateLayoutPass(propagate));
+  pm.addNestedPass<func::FuncOp>(createNMSparseKeepPixelsPass());
   NMSparseAlignOperandsPassOptions align;
   align.chip = options.chip;
   align.gpu = options.gpu;
@@ -140,6 +141,7 @@ void nm_sparse::buildBufferizePipeline(OpPassManager &pm,
   NMSparseFoldPermutationsPassOptions fold;
   fold.tokens = getExpectedTokens(options);
   pm.addNestedPass<func::FuncOp>(createNMSparseFoldPermutationsPass(fold));
+  pm.addNestedPass<func::FuncOp>(createNMSparseFoldInterleavingPass());
   NMSparseAlignRowsPassOptions align;
   align.exactResults = options.exactResults;
   pm.addNestedPass<func::FuncOp>(createNMSparseAlignRowsPass(align));

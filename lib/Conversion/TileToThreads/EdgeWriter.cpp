@@ -226,7 +226,7 @@ void EdgeWriter::writeWide(ArrayRef<TileRun> runs, ValueRange scalars) {
 
 void EdgeWriter::write(ArrayRef<TileRun> runs, ValueRange scalars) {
   bool isTransposed = form == StoreForm::Transposed;
-  if (isTransposed ? access.isPermuted() : width == 1)
+  if (isTransposed ? access.isLookedUp() : width == 1)
     return writeElements(runs, scalars);
   Value aligned =
       isTransposed ? access.hasWholeRuns(2) : access.isAligned(width);

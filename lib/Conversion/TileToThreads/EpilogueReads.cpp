@@ -154,7 +154,7 @@ void nm_sparse::lookUpPlaces(gpu::LaunchOp launch, const TileValues &tiles,
     for (VectorTransferOpInterface transfer : transfers) {
       OpBuilder b(loop);
       TileAccess access(b, layout, transfer);
-      if (!access.isPermuted() || access.countPlaces() > kKeptElements ||
+      if (!access.isLookedUp() || access.countPlaces() > kKeptElements ||
           epilogue.places.contains(transfer.getBase()) ||
           (isa<vector::TransferWriteOp>(transfer) &&
            getStoreForm(access) == StoreForm::Transposed))

@@ -39,7 +39,7 @@ StoreForm nm_sparse::getStoreForm(TileAccess &access) {
 
 bool nm_sparse::readsTransposed(TileAccess &access) {
   return !access.isBroadcast(0) && !access.isBroadcast(1) &&
-         !access.isPermuted() && getStoreForm(access) == StoreForm::Transposed;
+         !access.isLookedUp() && getStoreForm(access) == StoreForm::Transposed;
 }
 
 int64_t nm_sparse::getReadWidth(TileAccess &access) {

@@ -65,7 +65,7 @@ static bool allowsEdge(OpBuilder &b, const ThreadLayout &layout,
     int64_t width = getStoreWidth(access);
     if (getStoreForm(access) == StoreForm::Transposed) {
       test = access.hasWholeRuns(width);
-      return !access.isPermuted();
+      return !access.isLookedUp();
     }
     test = version == TileVersion::Runs ? access.hasWholeRuns(width)
                                         : access.isAligned(width);

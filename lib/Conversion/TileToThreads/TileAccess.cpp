@@ -17,11 +17,11 @@
 using namespace mlir;
 using namespace mlir::nm_sparse;
 
-/// The permuted view that `buffer` is a tile of, or null.
-static PermutedViewOp getPermutedView(Value buffer) {
+/// What `buffer` is a tile of.
+static Value getWhole(Value buffer) {
   while (auto tile = buffer.getDefiningOp<memref::SubViewOp>())
     buffer = tile.getSource();
-  return buffer.getDefiningOp<PermutedViewOp>();
+  return buffer;
 }
 
 TileAccess::TileAccess(OpBuilder &b, const ThreadLayout &layout,
@@ -34,8 +34,12 @@ TileAccess::TileAccess(OpBuilder &b, const ThreadLayout &layout,
     if (auto dim = dyn_cast<AffineDimExpr>(
             transfer.getPermutationMap().getResult(side)))
       dims[side] = dim.getPosition();
-  view = getPermutedView(buffer);
-  root = view ? view.getSource() : buffer;
+  Value whole = getWhole(buffer);
+  view = whole.getDefiningOp<PermutedViewOp>();
+  interleaved = whole.getDefiningOp<InterleavedViewOp>();
+  root = view          ? view.getSource()
+         : interleaved ? interleaved.getSource()
+                       : buffer;
 }
 
 /// Accesses that a branch around them pays for.
@@ -147,9 +151,14 @@ void TileAccess::usePlaces(
 }
 
 SmallVector<Value> TileAccess::getPlace(ArrayRef<Value> at, TileOffset offset) {
-  if (!view)
+  if (root == buffer)
     return SmallVector<Value>(at);
   SmallVector<Value> result = getViewIndices(at);
+  if (interleaved) {
+    Value entries = b.createOrFold<memref::DimOp>(loc, root, 0);
+    return {b.createOrFold<arith::RemUIOp>(loc, result[0], entries),
+            b.createOrFold<arith::DivUIOp>(loc, result[0], entries), result[1]};
+  }
   unsigned side = getPermutedSide();
   Value place = places.lookup(side == 2 ? 0
                               : side    ? offset.output
@@ -210,7 +219,7 @@ SmallVector<Value> TileAccess::clamp(ArrayRef<Value> at) {
 
 memref::SubViewOp TileAccess::getPaddedTile() {
   auto tile = buffer.getDefiningOp<memref::SubViewOp>();
-  if (view && tile && tile.getSource() != view.getResult())
+  if (interleaved || (view && tile && tile.getSource() != view.getResult()))
     return {};
   return tile && getPaddedBuffer(view ? root : tile.getSource())
              ? tile
@@ -298,7 +307,7 @@ bool TileAccess::isAlwaysAligned(int64_t width) {
 Value TileAccess::isAligned(int64_t width) {
   if (isAlwaysAligned(width))
     return Value();
-  // Each row of a permuted view is a row of what it views.
+  // Each row of a view is a row of what it views.
   auto rootType = cast<MemRefType>(root.getType());
   auto metadata = memref::ExtractStridedMetadataOp::create(b, loc, root);
   int64_t bytes = type.getElementTypeBitWidth() / 8;
@@ -321,9 +330,10 @@ Value TileAccess::isAligned(int64_t width) {
   }
   address = arith::OrIOp::create(
       b, loc, address,
-      arith::MulIOp::create(
-          b, loc, view ? getViewIndices(indices).back() : indices.back(),
-          constant(bytes)));
+      arith::MulIOp::create(b, loc,
+                            root == buffer ? indices.back()
+                                           : getViewIndices(indices).back(),
+                            constant(bytes)));
   return arith::CmpIOp::create(
       b, loc, arith::CmpIPredicate::eq,
       arith::RemUIOp::create(b, loc, address, constant(width * bytes)),

@@ -37,7 +37,8 @@ public:
       : b(other.b), loc(other.loc), layout(layout), buffer(other.buffer),
         type(other.type), indices(other.indices), inBounds(other.inBounds),
         dims{other.dims[0], other.dims[1]}, isWrite(other.isWrite),
-        view(other.view), root(other.root), places(other.places) {}
+        view(other.view), interleaved(other.interleaved), root(other.root),
+        places(other.places) {}
 
   bool isBroadcast(unsigned side) const { return dims[side] < 0; }
 
@@ -63,17 +64,21 @@ public:
   /// The buffer in which the tile lies in memory, and the indices there of the
   /// element at `at`, which getIndices has made of `offset`. Those of the
   /// dimension that is permuted are looked up unless lookUpPlaces has been
-  /// called.
+  /// called; those of a nm_tile.interleaved_view are computed.
   Value getRoot() const { return root; }
   SmallVector<Value> getPlace(ArrayRef<Value> at, TileOffset offset);
   SmallVector<Value> getPlace(ArrayRef<int64_t> run);
   /// Replaces the buffer in memory by an equal one.
   void setRoot(Value value) {
-    if (!view)
+    if (root == buffer)
       buffer = value;
     root = value;
   }
-  bool isPermuted() { return view && getPermutedSide() < 2; }
+  /// Returns true if the places along a side of the tile are looked up.
+  bool isLookedUp() { return view && getPermutedSide() < 2; }
+  /// Returns true if neighbours along a side of the tile may lie at any
+  /// distance.
+  bool isPermuted() { return interleaved || isLookedUp(); }
 
   /// i1: the element at `at` exists; null when it is known to.
   Value exists(ArrayRef<Value> at);
@@ -140,7 +145,9 @@ private:
   Value getExtent(unsigned side);
   bool isAlwaysAligned(int64_t width);
 
+  /// The view that the tile is of; at most one is not null.
   PermutedViewOp view;
+  InterleavedViewOp interleaved;
   Value root;
   /// Indices that the permutation has, by the offset along its side.
   llvm::DenseMap<int64_t, Value> places;

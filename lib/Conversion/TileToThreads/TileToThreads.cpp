@@ -259,10 +259,11 @@ struct ConvertTileToThreads
       if (failed(convertLaunch(launch)))
         return signalPassFailure();
     // Tiles of views have become addresses; their sizes are still asked for.
-    WalkResult left = getOperation()->walk([](PermutedViewOp view) {
-      if (!isAccessed(view))
+    WalkResult left = getOperation()->walk([](Operation *view) {
+      if (!isa<PermutedViewOp, InterleavedViewOp>(view) ||
+          !isAccessed(view->getResult(0)))
         return WalkResult::advance();
-      view.emitOpError("is read or written by more than tiles of a product");
+      view->emitOpError("is read or written by more than tiles of a product");
       return WalkResult::interrupt();
     });
     if (left.wasInterrupted())

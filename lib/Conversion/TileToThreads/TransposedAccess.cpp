@@ -168,7 +168,7 @@ SmallVector<Value> TransposedAccess::load() {
 SmallVector<Value> TransposedAccess::loadExisting(Value padding) {
   // Without branches, which would wait for each word: the first elements of a
   // tile exist.
-  Value origin = getAddress(access.indices);
+  Value origin = getAddress(access.getPlace(access.indices, TileOffset{0, 0}));
   Value pair = vector::BroadcastOp::create(b, loc, pairType, padding);
   Value none = vector::ExtractOp::create(
       b, loc, vector::BitCastOp::create(b, loc, wordType, pair), 0);

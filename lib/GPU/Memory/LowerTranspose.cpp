@@ -59,24 +59,35 @@ public:
         width(kAccessBytes * 8 /
               cast<MemRefType>(source.getType()).getElementTypeBitWidth()) {}
 
-  /// Emits the code of the CTA whose first block is at `row` along `dim` and
-  /// `column` along the last dimension; `batch` is the index of the remaining
-  /// dimension.
-  void emit(Value thread, Value row, Value column, Value batch) {
+  /// Emits the code of the CTA whose first blocks are `rowBlock` along `dim`
+  /// and `columnBlock` along the last dimension; `batch` is the index of the
+  /// remaining dimension. Without it, the blocks of all its indices follow one
+  /// another along `dim`.
+  void emit(Value thread, Value rowBlock, Value columnBlock, Value batch) {
     Value lane = remainder(thread, 32), warp = quotient(thread, 32);
-    Value rowBlock =
-        add(times(remainder(warp, 2), kWarpRows), remainder(lane, kWarpRows));
-    Value columnBlock = add(times(quotient(warp, 2), 32 / kWarpRows),
-                            quotient(lane, kWarpRows));
-    this->batch = batch;
-    firstRow = add(row, times(rowBlock, width));
-    firstColumn = add(column, times(columnBlock, width));
+    rowBlock = add(rowBlock, add(times(remainder(warp, 2), kWarpRows),
+                                 remainder(lane, kWarpRows)));
+    columnBlock = add(columnBlock, add(times(quotient(warp, 2), 32 / kWarpRows),
+                                       quotient(lane, kWarpRows)));
     rows = memref::DimOp::create(b, loc, source, dim);
     columns = memref::DimOp::create(b, loc, source, last);
+    OpBuilder::InsertionGuard guard(b);
+    if (!batch) {
+      Value blocks = arith::CeilDivUIOp::create(b, loc, rows, constant(width));
+      batch = arith::DivUIOp::create(b, loc, rowBlock, blocks);
+      rowBlock = arith::RemUIOp::create(b, loc, rowBlock, blocks);
+      Value batches = memref::DimOp::create(b, loc, source, last - 1 - dim);
+      Value exists = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult,
+                                           batch, batches);
+      auto ifOp = scf::IfOp::create(b, loc, exists, /*withElseRegion=*/false);
+      b.setInsertionPointToStart(ifOp.thenBlock());
+    }
+    this->batch = batch;
+    firstRow = times(rowBlock, width);
+    firstColumn = times(columnBlock, width);
     Value end = isPadded ? memref::DimOp::create(b, loc, target, last) : rows;
     Value wide = both(isInside(firstRow, end), isAligned(target));
     auto ifOp = scf::IfOp::create(b, loc, wide, /*withElseRegion=*/true);
-    OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(ifOp.thenBlock());
     emitBlock();
     b.setInsertionPointToStart(ifOp.elseBlock());
@@ -306,24 +317,35 @@ struct TransposeLowering : public OpRewritePattern<linalg::TransposeOp> {
     // Tokens, the rows of what is transposed, lie on grid x as in products.
     // Without any, or without batches, the grid is empty, and the runtime does
     // not launch it.
-    Value batches =
-        last == 2 ? getValueOrCreateConstantIndexOp(rewriter, loc, sizes[other])
-                  : one;
-    auto launch =
-        gpu::LaunchOp::create(rewriter, loc, count(*dim, side),
-                              count(last, side), batches, threads, one, one);
+    // A CTA takes the blocks of many matrices of few rows, such as the images
+    // of a batch at many pixels.
+    bool joins = last == 2 && !(source.getDimSize(*dim) >= side);
+    Value rowCTAs = count(*dim, side), batches = one;
+    if (joins)
+      rowCTAs = getValueOrCreateConstantIndexOp(
+          rewriter, loc,
+          affine::makeComposedFoldedAffineApply(
+              rewriter, loc,
+              (size.ceilDiv(side / kBlocks) * rewriter.getAffineSymbolExpr(1))
+                  .ceilDiv(kBlocks),
+              {sizes[*dim], sizes[other]}));
+    else if (last == 2)
+      batches = getValueOrCreateConstantIndexOp(rewriter, loc, sizes[other]);
+    auto launch = gpu::LaunchOp::create(
+        rewriter, loc, rowCTAs, count(last, side), batches, threads, one, one);
     auto function = op->getParentOfType<func::FuncOp>();
     launch.setFunctionAttr(SymbolRefAttr::get(
         rewriter.getContext(), (function.getSymName() + "_transpose").str()));
     rewriter.setInsertionPointToStart(&launch.getBody().front());
     gpu::KernelDim3 ids = launch.getBlockIds();
-    Value step = arith::ConstantIndexOp::create(rewriter, loc, side);
+    Value step = arith::ConstantIndexOp::create(rewriter, loc, kBlocks);
     Value padded = getPaddedBuffer(op.getInit());
     TransposeKernel(rewriter, loc, op.getInput(),
                     padded ? padded : op.getInit(), *dim, padded != nullptr)
         .emit(launch.getThreadIds().x,
               arith::MulIOp::create(rewriter, loc, ids.x, step),
-              arith::MulIOp::create(rewriter, loc, ids.y, step), ids.z);
+              arith::MulIOp::create(rewriter, loc, ids.y, step),
+              joins ? Value() : ids.z);
     gpu::TerminatorOp::create(rewriter, loc);
     rewriter.eraseOp(op);
     return success();

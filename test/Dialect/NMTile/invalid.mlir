@@ -734,6 +734,54 @@ func.func @view_inverse(%y: memref<4x3xf32>, %p: memref<3xi32>) {
 
 // -----
 
+func.func @turns_inverse(%y: memref<8x3xf32>) {
+  // expected-error @below {{'nm_tile.interleaved_view' op inverse is of a tensor, got 'memref<8x3xf32>'}}
+  %0 = nm_tile.interleaved_view inverse %y : memref<8x3xf32> to memref<2x4x3xf32>
+  return
+}
+
+// -----
+
+func.func @turns_kind(%y: memref<2x4x3xf32>) {
+  // expected-error @below {{is of a tensor as a tensor or of a buffer as a buffer, got 'memref<2x4x3xf32>' as 'tensor<8x3xf32>'}}
+  %0 = nm_tile.interleaved_view %y : memref<2x4x3xf32> to tensor<8x3xf32>
+  return
+}
+
+// -----
+
+func.func @turns_rank(%y: memref<4x3xf32>) {
+  // expected-error @below {{is of batch x rows x columns as a matrix, got 'memref<4x3xf32>' and 'memref<4x3xf32>'}}
+  %0 = nm_tile.interleaved_view %y : memref<4x3xf32> to memref<4x3xf32>
+  return
+}
+
+// -----
+
+func.func @turns_type(%y: memref<2x4x3xf32>) {
+  // expected-error @below {{has elements of one type, got 'f32' and 'f16'}}
+  %0 = nm_tile.interleaved_view %y : memref<2x4x3xf32> to memref<8x3xf16>
+  return
+}
+
+// -----
+
+func.func @turns_columns(%y: memref<2x4x3xf32>) {
+  // expected-error @below {{has as many columns as its source, got 'memref<2x4x3xf32>' and 'memref<8x4xf32>'}}
+  %0 = nm_tile.interleaved_view %y : memref<2x4x3xf32> to memref<8x4xf32>
+  return
+}
+
+// -----
+
+func.func @turns_rows(%y: tensor<9x3xf32>) {
+  // expected-error @below {{of 'tensor<2x4x3xf32>' has 8 rows, got 'tensor<9x3xf32>'}}
+  %0 = nm_tile.interleaved_view inverse %y : tensor<9x3xf32> to tensor<2x4x3xf32>
+  return
+}
+
+// -----
+
 !map = !nvgpu.tensormap.descriptor<tensor = memref<64x32xf16, 3>, swizzle = swizzle_64b, l2promo = none, oob = zero, interleave = none>
 func.func @im2col_field(%m: memref<*xf16>, %c: index) {
   // expected-error @below {{'nm_tile.im2col' must have 'upper', an array<i64> of two numbers, for h and w, from -128 to 127, got none}}

@@ -163,3 +163,12 @@ func.func @permuted_views(%y: memref<2x64x?xf16>, %p: memref<2x64xi32>, %z: tens
   %1 = nm_tile.permuted_view inverse %z, %q dim = 0 : tensor<64x?xf16>, tensor<64xi32>
   return
 }
+
+// CHECK-LABEL: func @interleaved_views
+// CHECK: nm_tile.interleaved_view %arg0 : memref<2x?x64xf16> to memref<?x64xf16>
+// CHECK: nm_tile.interleaved_view inverse %arg1 : tensor<8x3xf16> to tensor<2x4x3xf16>
+func.func @interleaved_views(%y: memref<2x?x64xf16>, %z: tensor<8x3xf16>) {
+  %0 = nm_tile.interleaved_view %y : memref<2x?x64xf16> to memref<?x64xf16>
+  %1 = nm_tile.interleaved_view inverse %z : tensor<8x3xf16> to tensor<2x4x3xf16>
+  return
+}

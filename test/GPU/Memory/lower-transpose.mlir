@@ -56,6 +56,24 @@ func.func @f32_batch(%x: memref<128x5x256xf32>, %t: memref<256x5x128xf32>) {
   return
 }
 
+// A CTA takes the blocks of many matrices of few rows, one after another: 2 of
+// each of 49 pixels of 12 images. Those past the last one do nothing.
+
+// CHECK-LABEL: func @images
+// CHECK: gpu.launch {{.*}} in (%{{.*}} = %c7, %{{.*}} = %c1, %{{.*}} = %c1)
+// CHECK: %[[BLOCKS:.*]] = arith.ceildivui
+// CHECK: %[[PIXEL:.*]] = arith.divui %[[BLOCK:.*]], %[[BLOCKS]] : index
+// CHECK: arith.remui %[[BLOCK]], %[[BLOCKS]] : index
+// CHECK: %[[PIXELS:.*]] = memref.dim %{{.*}} : memref<12x49x64xf16>
+// CHECK: %[[EXISTS:.*]] = arith.cmpi ult, %[[PIXEL]], %[[PIXELS]]
+// CHECK: scf.if %[[EXISTS]]
+// CHECK-COUNT-8: vector.load {{.*}} vector<8xf16>
+func.func @images(%x: memref<12x49x64xf16>, %t: memref<64x49x12xf16>) {
+  linalg.transpose ins(%x : memref<12x49x64xf16>) outs(%t : memref<64x49x12xf16>)
+      permutation = [2, 1, 0]
+  return
+}
+
 // What the kernel does not cover stays.
 
 // CHECK-LABEL: func @others

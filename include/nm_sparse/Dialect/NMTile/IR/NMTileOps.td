@@ -95,6 +95,31 @@ def NMTile_PermutedViewOp : NMTile_Op<"permuted_view",
   let hasVerifier = 1;
 }
 
+def NMTile_InterleavedViewOp : NMTile_Op<"interleaved_view",
+    [Pure, DeclareOpInterfaceMethods<ViewLikeOpInterface>]> {
+  let summary = "rows of the entries of a batch in turns";
+  let description = [{
+    The rows of B matrices of P x F, such as the pixels of NHWC images, as one
+    matrix of (P * B) x F in the same memory: row `p * B + b` is row `p` of entry
+    `b`. A tile that a kernel writes to the view, or reads of it, is thereby put
+    where it belongs. Only the tiles of a product may be written and read that way.
+
+    `inverse` is the tensor of B x P x F behind a view that a kernel has written.
+
+    ```mlir
+    %v = nm_tile.interleaved_view %r : memref<16x49x64xf16> to memref<784x64xf16>
+    %t = memref.subview %v[%i, %j] [128, 64] [1, 1] : ...
+    vector.transfer_write %tile, %t[%c0, %c0] : vector<128x64xf16>, ...
+    ```
+  }];
+  let arguments = (ins NMTile_Tile:$source, UnitAttr:$inverse);
+  let results = (outs NMTile_Tile:$result);
+  let assemblyFormat = [{
+    (`inverse` $inverse^)? $source attr-dict `:` type($source) `to` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
 def NMTile_AsyncCopyOp : NMTile_Op<"async_copy",
     [DestinationStyleOpInterface,
      DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {

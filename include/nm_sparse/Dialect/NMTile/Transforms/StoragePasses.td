@@ -175,6 +175,32 @@ def NMSparseWeightsToCodePass
                            "::mlir::nm_sparse::NMSparseDialect"];
 }
 
+def NMSparseKeepPixelsPass : Pass<"nm-sparse-keep-pixels", "::mlir::func::FuncOp"> {
+  let summary = "compute results for NHWC images as rows of channels";
+  let description = [{
+    The result of a convolution with its batch last is channels x (pixels, batch).
+    Where nothing but a transposition to batch x pixels x channels reads it, the
+    product, and what is computed elementwise behind it, is (pixels, batch) x
+    channels instead: only rows change their order then, which
+    `--nm-sparse-fold-interleaving` does without a kernel. Residuals that come from
+    such images are read in the same way.
+
+    ```mlir
+    // Before
+    %y = nm_sparse.matmul ... indexing_maps = [(k, m), (k, n), (n, m)] ... -> tensor<64x784xf32>
+    %e = tensor.expand_shape %y [[0], [1, 2]] output_shape [64, 49, 16]
+    %t = linalg.transpose ins(%e) outs(... : tensor<16x49x64xf32>) permutation = [2, 1, 0]
+    // After
+    %y = nm_sparse.matmul ... indexing_maps = [(k, m), (k, n), (m, n)] ... -> tensor<784x64xf32>
+    %e = tensor.expand_shape %y [[0, 1], [2]] output_shape [49, 16, 64]
+    %t = linalg.transpose ins(%e) outs(... : tensor<16x49x64xf32>) permutation = [1, 0, 2]
+    ```
+  }];
+  let dependentDialects = ["::mlir::linalg::LinalgDialect",
+                           "::mlir::arith::ArithDialect",
+                           "::mlir::tensor::TensorDialect"];
+}
+
 def NMSparsePropagateLayoutPass
     : Pass<"nm-sparse-propagate-layout", "::mlir::func::FuncOp"> {
   let summary = "keep activations feature-major between products";

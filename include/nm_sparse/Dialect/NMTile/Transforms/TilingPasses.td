@@ -179,6 +179,30 @@ def NMSparseFoldPermutationsPass
                            "::mlir::tensor::TensorDialect"];
 }
 
+def NMSparseFoldInterleavingPass
+    : Pass<"nm-sparse-fold-interleaving", "::mlir::func::FuncOp"> {
+  let summary = "rows of a batch in turns as addresses of the tiles of a product";
+  let description = [{
+    Where the result of a product is rows of the entries of a batch in turns, and
+    only put into the order of the batch, its tiles are written where they belong;
+    operands of its epilogue that are rows in turns are read where they are. The
+    transposition becomes a `nm_tile.interleaved_view`.
+
+    ```mlir
+    // Before
+    %y = scf.forall ... shared_outs(%o = %empty) -> tensor<784x64xf16> { ... }
+    %e = tensor.expand_shape %y [[0, 1], [2]] output_shape [49, 16, 64]
+    %r = linalg.transpose ins(%e) outs(%out : tensor<16x49x64xf16>) permutation = [1, 0, 2]
+    // After
+    %v = nm_tile.interleaved_view %out : tensor<16x49x64xf16> to tensor<784x64xf16>
+    %y = scf.forall ... shared_outs(%o = %v) -> tensor<784x64xf16> { ... }
+    %r = nm_tile.interleaved_view inverse %y : tensor<784x64xf16> to tensor<16x49x64xf16>
+    ```
+  }];
+  let dependentDialects = ["::mlir::nm_sparse::NMTileDialect",
+                           "::mlir::tensor::TensorDialect"];
+}
+
 def NMSparseAlignRowsPass : Pass<"nm-sparse-align-rows", "::mlir::func::FuncOp"> {
   let summary = "give tensors of the program rows of whole 128 bytes";
   let description = [{

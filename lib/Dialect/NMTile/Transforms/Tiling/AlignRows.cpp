@@ -18,6 +18,7 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Interfaces/DestinationStyleOpInterface.h"
+#include "nm_sparse/Dialect/NMTile/IR/NMTile.h"
 #include "nm_sparse/Dialect/NMTile/Transforms/Passes.h"
 #include "nm_sparse/GPU/Support/RowPitch.h"
 
@@ -80,6 +81,13 @@ void Joined::find(Value value, int64_t last, int64_t row) {
       int64_t toLast = follow(collapse, last, isLast);
       int64_t toRow = follow(collapse, row, isRow);
       find(collapse.getResult(), toLast, toRow);
+    } else if (auto view = dyn_cast<PermutedViewOp>(owner)) {
+      if (&use == &view.getSourceMutable())
+        find(view.getResult(), last, row);
+    } else if (auto view = dyn_cast<InterleavedViewOp>(owner)) {
+      // Rows of the entries of a batch may have gaps between them.
+      int64_t by = view.getInverse() ? 1 : -1;
+      find(view.getResult(), last + by, row + by);
     } else if (auto forall = dyn_cast<scf::ForallOp>(owner)) {
       if (llvm::is_contained(forall.getOutputs(), value))
         find(forall.getTiedOpResult(&use), last, row);
@@ -99,13 +107,23 @@ static Joined findJoined(OpOperand &use) {
   int64_t rank = cast<RankedTensorType>(use.get().getType()).getRank();
   joined.isReturned = isa<func::ReturnOp>(owner);
   Value result;
-  if (auto forall = dyn_cast<scf::ForallOp>(owner))
+  int64_t last = rank - 1;
+  if (auto view = dyn_cast<PermutedViewOp>(owner)) {
+    result = view.getResult();
+  } else if (auto view = dyn_cast<InterleavedViewOp>(owner)) {
+    // Each of their tiles has rows of all entries: more rows are of no use.
+    joined.isRow = true;
+    result = view.getResult();
+    --last;
+  } else if (auto forall = dyn_cast<scf::ForallOp>(owner)) {
     result = forall.getTiedOpResult(&use);
-  else if (auto written = dyn_cast<DestinationStyleOpInterface>(owner);
-           written && written.isDpsInit(&use) && owner->getNumResults() != 0)
+  } else if (auto written = dyn_cast<DestinationStyleOpInterface>(owner);
+             written && written.isDpsInit(&use) &&
+             owner->getNumResults() != 0) {
     result = written.getTiedOpResult(&use);
+  }
   if (result && rank >= 2)
-    joined.find(result, rank - 1, rank - 2);
+    joined.find(result, last, last - 1);
   return joined;
 }
 

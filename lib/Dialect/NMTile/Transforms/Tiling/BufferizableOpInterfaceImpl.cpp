@@ -175,6 +175,62 @@ struct PermutedViewModel
   }
 };
 
+/// interleaved_view: the memory of its source, as permuted_view.
+struct InterleavedViewModel
+    : public BufferizableOpInterface::ExternalModel<InterleavedViewModel,
+                                                    InterleavedViewOp> {
+  bool bufferizesToMemoryRead(Operation *, OpOperand &,
+                              const AnalysisState &) const {
+    return false;
+  }
+  bool bufferizesToMemoryWrite(Operation *, OpOperand &,
+                               const AnalysisState &) const {
+    return false;
+  }
+  AliasingValueList getAliasingValues(Operation *op, OpOperand &,
+                                      const AnalysisState &) const {
+    return {{op->getResult(0), BufferRelation::Unknown}};
+  }
+  FailureOr<BufferLikeType>
+  getBufferType(Operation *op, Value, const BufferizationOptions &options,
+                const BufferizationState &state,
+                SmallVector<Value> &invocationStack) const {
+    auto view = cast<InterleavedViewOp>(op);
+    if (view.getInverse()) {
+      if (auto written = view.getSource().getDefiningOp<InterleavedViewOp>())
+        return bufferization::getBufferType(written.getSource(), options, state,
+                                            invocationStack);
+    }
+    auto type = cast<RankedTensorType>(view.getType());
+    return cast<BufferLikeType>(
+        MemRefType::get(type.getShape(), type.getElementType()));
+  }
+  LogicalResult bufferize(Operation *op, RewriterBase &rewriter,
+                          const BufferizationOptions &options,
+                          BufferizationState &state) const {
+    auto view = cast<InterleavedViewOp>(op);
+    FailureOr<Value> source =
+        getBuffer(rewriter, view.getSource(), options, state);
+    if (failed(source))
+      return failure();
+    if (!view.getInverse()) {
+      auto type = cast<RankedTensorType>(view.getType());
+      replaceOpWithNewBufferizedOp<InterleavedViewOp>(
+          rewriter, op, MemRefType::get(type.getShape(), type.getElementType()),
+          *source, /*inverse=*/UnitAttr());
+      return success();
+    }
+    auto written = source->getDefiningOp<InterleavedViewOp>();
+    if (!written)
+      return view.emitOpError(
+                 "inverse must be of what a kernel has written to a "
+                 "nm_tile.interleaved_view, got ")
+             << view.getSource();
+    replaceOpWithBufferizedValues(rewriter, op, written.getSource());
+    return success();
+  }
+};
+
 /// tile_matmul: reads its tiles; the accumulator is a vector already.
 struct TileMatmulModel
     : public BufferizableOpInterface::ExternalModel<TileMatmulModel,
@@ -249,6 +305,7 @@ void nm_sparse::registerBufferizableOpInterfaceExternalModels(
     AsyncGatherOp::attachInterface<CopyModel<AsyncGatherOp>>(*context);
     KLoopOp::attachInterface<KLoopModel>(*context);
     PermutedViewOp::attachInterface<PermutedViewModel>(*context);
+    InterleavedViewOp::attachInterface<InterleavedViewModel>(*context);
     TileMatmulOp::attachInterface<TileMatmulModel>(*context);
   });
 }

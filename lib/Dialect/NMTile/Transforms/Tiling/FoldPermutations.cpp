@@ -13,6 +13,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Tiling/TiledResult.h"
+
 #include "nm_sparse/Dialect/NMSparse/Utils/Contraction.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -30,64 +32,6 @@ namespace mlir::nm_sparse {
 using namespace mlir;
 using namespace mlir::nm_sparse;
 
-/// The tiles of a product, in which `op` is; null unless it is in some.
-static scf::ForallOp getTiles(Operation *op) {
-  auto forall = op->getParentOfType<scf::ForallOp>();
-  bool hasProduct =
-      forall &&
-      forall->walk([](TileMatmulOp) { return WalkResult::interrupt(); })
-          .wasInterrupted();
-  return hasProduct ? forall : scf::ForallOp();
-}
-
-/// Returns true if `use` is a tile that an epilogue reads as a vector.
-static bool isTileRead(OpOperand &use) {
-  auto slice = dyn_cast<tensor::ExtractSliceOp>(use.getOwner());
-  return slice && getTiles(slice) &&
-         llvm::all_of(slice->getUsers(), [&](Operation *user) {
-           auto read = dyn_cast<vector::TransferReadOp>(user);
-           return read && !read.getMask();
-         });
-}
-
-namespace {
-/// A result of a product that is written in the order of the product.
-struct Written {
-  scf::ForallOp forall;
-  OpOperand *init = nullptr;
-  BlockArgument tile;
-};
-} // namespace
-
-/// The result of a product that `op` alone reads, and that is written tile by
-/// tile from vectors.
-static std::optional<Written> findWritten(PermuteOp op) {
-  Written written;
-  written.forall = op.getSource().getDefiningOp<scf::ForallOp>();
-  if (op.getInverse() || !written.forall ||
-      !llvm::all_of(op.getSource().getUsers(), [&](Operation *user) {
-        return user == op || isa<tensor::DimOp>(user);
-      }))
-    return std::nullopt;
-  auto result = cast<OpResult>(op.getSource());
-  written.init = written.forall.getTiedOpOperand(result);
-  written.tile = written.forall.getTiedBlockArgument(written.init);
-  for (Operation *user : written.tile.getUsers()) {
-    if (auto insert = dyn_cast<tensor::ParallelInsertSliceOp>(user)) {
-      auto write = insert.getSource().getDefiningOp<vector::TransferWriteOp>();
-      if (!write || !getTiles(write))
-        return std::nullopt;
-      continue;
-    }
-    auto slice = dyn_cast<tensor::ExtractSliceOp>(user);
-    if (!slice || !llvm::all_of(slice->getUsers(), [](Operation *reader) {
-          return isa<vector::TransferReadOp, vector::TransferWriteOp>(reader);
-        }))
-      return std::nullopt;
-  }
-  return written;
-}
-
 static Value createView(RewriterBase &rewriter, PermuteOp op, Value source) {
   return PermutedViewOp::create(rewriter, op.getLoc(), source.getType(), source,
                                 op.getPerm(), op.getDimAttr(),
@@ -96,7 +40,7 @@ static Value createView(RewriterBase &rewriter, PermuteOp op, Value source) {
 
 /// Lets what reads the tiles of `written` before it writes them read those of
 /// `source`.
-static void redirectReads(RewriterBase &rewriter, const Written &written,
+static void redirectReads(RewriterBase &rewriter, const TiledResult &written,
                           Value source) {
   for (Operation *user : llvm::make_early_inc_range(written.tile.getUsers())) {
     auto slice = dyn_cast<tensor::ExtractSliceOp>(user);
@@ -114,7 +58,9 @@ static void redirectReads(RewriterBase &rewriter, const Written &written,
 /// Writes the tiles of a product where `op` would put them; false where that
 /// cannot be.
 static bool foldIntoWrites(RewriterBase &rewriter, PermuteOp op) {
-  std::optional<Written> written = findWritten(op);
+  std::optional<TiledResult> written;
+  if (!op.getInverse())
+    written = findTiledResult(op.getSource(), op);
   if (!written)
     return false;
   Value init = written->init->get(), empty = init;
@@ -177,7 +123,7 @@ struct FoldPermutations
       foldIntoWrites(rewriter, op);
     getOperation().walk([&](PermuteOp op) {
       if (!op.getInverse() || !isWorth(op, expectedTokens) ||
-          !llvm::all_of(op->getUses(), isTileRead))
+          !llvm::all_of(op->getUses(), isReadByTiles))
         return;
       rewriter.setInsertionPoint(op);
       rewriter.replaceOp(op, createView(rewriter, op, op.getSource()));
