@@ -59,8 +59,8 @@ def compile_all(folder, given, number, layer, batch, density):
     source = path.with_suffix(".mlir")
     source.write_text(text(make_text()))
     ranked = rank(tool, source, max(1, count))
-    # Which schedule there is depends on the layout, but for single elements.
-    if given.layout != "chwb" and density != "2:4":
+    # Which schedules blocks of channels have depends on the layout.
+    if given.layout != "chwb" and density.endswith("b"):
         ranked = [(ranked[0][0], "")]
     wanted = [(*entry, "cast") for entry in (ranked if count else ranked[:1])]
     wanted += [(*ranked[0], epilogue) for epilogue in epilogues]

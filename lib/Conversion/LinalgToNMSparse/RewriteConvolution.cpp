@@ -50,6 +50,9 @@ private:
   Value transpose(Value value, ArrayRef<int64_t> permutation);
 
   Value flatten(Value weight);
+  Value createPatches(Value image, StringRef order, ArrayRef<int64_t> strides);
+  bool readsSomePixels() const;
+  Value getReadPixels();
   /// The factor of the weight: k x m, m x k, or b x k x m.
   Value getActivations();
   /// The result in its own dimensions from `product`, f x (p, q, b) or
@@ -122,7 +125,51 @@ Value Rewriter::flatten(Value weight) {
 /// The most batches of matrices that one kernel transposes.
 static constexpr int64_t kMostBatches = 65535;
 
+/// Returns true if a convolution of one pixel reads some of the pixels of an
+/// image that nothing else reads, in lines of 16 bytes of its batch: then only
+/// those are transposed.
+bool Rewriter::readsSomePixels() const {
+  constexpr std::array<int64_t, 2> ones = {1, 1}, zeros = {0, 0};
+  constexpr int64_t kLineImages = 8;
+  Value image = convolution.getImage();
+  int64_t batch = getType(image).getDimSize(0);
+  return convolution.kernel == ones && convolution.strides != ones &&
+         convolution.low == zeros && convolution.high == zeros &&
+         convolution.imageOrder == "bhwc" && image.hasOneUse() &&
+         !ShapedType::isDynamic(batch) && batch % kLineImages == 0;
+}
+
+/// The channels x (pixels, batch) that such a convolution reads: patches of one
+/// pixel each.
+Value Rewriter::getReadPixels() {
+  Value image = convolution.getImage();
+  SmallVector<OpFoldResult> sizes = tensor::getMixedSizes(b, loc, image);
+  SmallVector<OpFoldResult> result =
+      tensor::getMixedSizes(b, loc, convolution.getInit());
+  SmallVector<OpFoldResult> zeros(4, b.getIndexAttr(0)),
+      steps(4, b.getIndexAttr(1));
+  for (unsigned axis : {0, 1}) {
+    sizes[axis + 1] = result[convolution.resultOrder.find("pq"[axis])];
+    steps[axis + 1] = b.getIndexAttr(convolution.strides[axis]);
+  }
+  Value read =
+      tensor::ExtractSliceOp::create(b, loc, image, zeros, sizes, steps);
+  return createPatches(transpose(read, {3, 1, 2, 0}), "chwb",
+                       /*strides=*/{1, 1});
+}
+
+Value Rewriter::createPatches(Value image, StringRef order,
+                              ArrayRef<int64_t> strides) {
+  auto patches = PatchesAttr::get(b.getContext(), convolution.kernel, strides,
+                                  convolution.dilations, convolution.low,
+                                  convolution.high, order, convolution.rows);
+  return PatchesOp::create(
+      b, loc, PatchesOp::inferType(getType(image), patches), image, patches);
+}
+
 Value Rewriter::getActivations() {
+  if (convolution.form == Convolution::Form::BatchLast && readsSomePixels())
+    return getReadPixels();
   Value image = convolution.getImage();
   std::string order = convolution.imageOrder;
   if (convolution.form == Convolution::Form::BatchLast &&
@@ -145,12 +192,7 @@ Value Rewriter::getActivations() {
   }
   if (convolution.isPointwise() && order == "chwb")
     return collapse(image, {{0}, {1, 2, 3}});
-  auto patches =
-      PatchesAttr::get(b.getContext(), convolution.kernel, convolution.strides,
-                       convolution.dilations, convolution.low, convolution.high,
-                       order, convolution.rows);
-  return PatchesOp::create(
-      b, loc, PatchesOp::inferType(getType(image), patches), image, patches);
+  return createPatches(image, order, convolution.strides);
 }
 
 /// The permutation from f x p x q x b to the order of a result.

@@ -57,12 +57,13 @@ public:
       : b(b), loc(loc), source(source), target(target), isPadded(isPadded),
         dim(dim), last(cast<MemRefType>(source.getType()).getRank() - 1),
         width(kAccessBytes * 8 /
-              cast<MemRefType>(source.getType()).getElementTypeBitWidth()) {}
+              cast<MemRefType>(source.getType()).getElementTypeBitWidth()),
+        entry(last + 1) {}
 
   /// Emits the code of the CTA whose first blocks are `rowBlock` along `dim`
   /// and `columnBlock` along the last dimension; `batch` is the index of the
-  /// remaining dimension. Without it, the blocks of all its indices follow one
-  /// another along `dim`.
+  /// remaining dimension. Without it, the blocks of all indices of those that
+  /// remain follow one another along `dim`.
   void emit(Value thread, Value rowBlock, Value columnBlock, Value batch) {
     Value lane = remainder(thread, 32), warp = quotient(thread, 32);
     rowBlock = add(rowBlock, add(times(remainder(warp, 2), kWarpRows),
@@ -76,13 +77,25 @@ public:
       Value blocks = arith::CeilDivUIOp::create(b, loc, rows, constant(width));
       batch = arith::DivUIOp::create(b, loc, rowBlock, blocks);
       rowBlock = arith::RemUIOp::create(b, loc, rowBlock, blocks);
-      Value batches = memref::DimOp::create(b, loc, source, last - 1 - dim);
-      Value exists = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult,
-                                           batch, batches);
+      Value end = constant(1);
+      for (int64_t other : getOthers())
+        end = b.createOrFold<arith::MulIOp>(
+            loc, end, memref::DimOp::create(b, loc, source, other));
+      Value exists =
+          arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, batch, end);
       auto ifOp = scf::IfOp::create(b, loc, exists, /*withElseRegion=*/false);
       b.setInsertionPointToStart(ifOp.thenBlock());
     }
-    this->batch = batch;
+    // The first of several takes what is left.
+    SmallVector<int64_t> others = getOthers();
+    for (int64_t other : llvm::reverse(
+             ArrayRef(others).drop_front(std::min<size_t>(1, others.size())))) {
+      Value extent = memref::DimOp::create(b, loc, source, other);
+      entry[other] = arith::RemUIOp::create(b, loc, batch, extent);
+      batch = arith::DivUIOp::create(b, loc, batch, extent);
+    }
+    if (!others.empty())
+      entry[others.front()] = batch;
     firstRow = times(rowBlock, width);
     firstColumn = times(columnBlock, width);
     Value end = isPadded ? memref::DimOp::create(b, loc, target, last) : rows;
@@ -95,6 +108,15 @@ public:
   }
 
 private:
+  /// The dimensions that stay where they are.
+  SmallVector<int64_t> getOthers() const {
+    SmallVector<int64_t> others;
+    for (int64_t other = 0; other < last; ++other)
+      if (other != dim)
+        others.push_back(other);
+    return others;
+  }
+
   VectorType getLineType() {
     return VectorType::get({width},
                            cast<MemRefType>(source.getType()).getElementType());
@@ -217,7 +239,7 @@ private:
   }
 
   SmallVector<Value> getIndices(Value atDim, Value atLast) {
-    SmallVector<Value> indices(last + 1, batch);
+    SmallVector<Value> indices(entry);
     indices[dim] = atDim;
     indices[last] = atLast;
     return indices;
@@ -263,7 +285,9 @@ private:
   Value source, target;
   bool isPadded;
   int64_t dim, last, width;
-  Value batch, firstRow, firstColumn, rows, columns;
+  /// Indices of the dimensions that stay where they are.
+  SmallVector<Value> entry;
+  Value firstRow, firstColumn, rows, columns;
 };
 
 /// The dimension that `op` exchanges with the last one.
@@ -288,9 +312,9 @@ struct TransposeLowering : public OpRewritePattern<linalg::TransposeOp> {
     auto source = cast<MemRefType>(op.getInput().getType());
     auto target = cast<MemRefType>(op.getInit().getType());
     std::optional<int64_t> dim = getExchangedDim(op);
-    if (!dim || source.getRank() > 3)
+    if (!dim || source.getRank() > 4)
       return rewriter.notifyMatchFailure(
-          op, "does not exchange the last of two or three dimensions");
+          op, "does not exchange the last of two to four dimensions");
     int64_t bits = source.getElementType().isIntOrFloat()
                        ? source.getElementTypeBitWidth()
                        : 0;
@@ -299,7 +323,7 @@ struct TransposeLowering : public OpRewritePattern<linalg::TransposeOp> {
                                          "elements are not 8, 16 or 32 bits");
     if (!source.isLastDimUnitStride() || !target.isLastDimUnitStride())
       return rewriter.notifyMatchFailure(op, "rows are not contiguous");
-    int64_t last = source.getRank() - 1, other = last - 1 - *dim;
+    int64_t last = source.getRank() - 1;
     int64_t side = kBlocks * kAccessBytes * 8 / bits;
 
     Location loc = op.getLoc();
@@ -319,18 +343,23 @@ struct TransposeLowering : public OpRewritePattern<linalg::TransposeOp> {
     // not launch it.
     // A CTA takes the blocks of many matrices of few rows, such as the images
     // of a batch at many pixels.
-    bool joins = last == 2 && !(source.getDimSize(*dim) >= side);
+    bool joins = last > 2 || (last == 2 && !(source.getDimSize(*dim) >= side));
     Value rowCTAs = count(*dim, side), batches = one;
-    if (joins)
+    if (joins) {
+      AffineExpr blocks = size.ceilDiv(side / kBlocks);
+      SmallVector<OpFoldResult> extents = {sizes[*dim]};
+      for (int64_t other = 0; other < last; ++other)
+        if (other != *dim) {
+          blocks = blocks * rewriter.getAffineSymbolExpr(extents.size());
+          extents.push_back(sizes[other]);
+        }
       rowCTAs = getValueOrCreateConstantIndexOp(
           rewriter, loc,
           affine::makeComposedFoldedAffineApply(
-              rewriter, loc,
-              (size.ceilDiv(side / kBlocks) * rewriter.getAffineSymbolExpr(1))
-                  .ceilDiv(kBlocks),
-              {sizes[*dim], sizes[other]}));
-    else if (last == 2)
-      batches = getValueOrCreateConstantIndexOp(rewriter, loc, sizes[other]);
+              rewriter, loc, blocks.ceilDiv(kBlocks), extents));
+    } else if (last == 2) {
+      batches = getValueOrCreateConstantIndexOp(rewriter, loc, sizes[1 - *dim]);
+    }
     auto launch = gpu::LaunchOp::create(
         rewriter, loc, rowCTAs, count(last, side), batches, threads, one, one);
     auto function = op->getParentOfType<func::FuncOp>();

@@ -102,6 +102,10 @@ struct FlattenTranspose : public OpRewritePattern<linalg::TransposeOp> {
     auto type = dyn_cast<RankedTensorType>(op.getInput().getType());
     if (!type || type.getRank() != 4)
       return rewriter.notifyMatchFailure(op, "not of an image");
+    // Joined, pixels with gaps between them would be copied first.
+    if (auto slice = op.getInput().getDefiningOp<tensor::ExtractSliceOp>();
+        slice && !slice.hasUnitStride())
+      return rewriter.notifyMatchFailure(op, "of some pixels of an image");
     Flat flat = flatten(type, op.getPermutation());
     if (!hasKernel(flat.permutation))
       return rewriter.notifyMatchFailure(op, "exchanges more than two groups");

@@ -62,8 +62,7 @@ static bool isOfProduct(Value value) {
   auto generic = value.getDefiningOp<linalg::GenericOp>();
   return generic && isIntermediate(value) &&
          llvm::any_of(generic.getInputs(), [&](Value input) {
-           return input.hasOneUse() &&
-                  isOfProduct(input);
+           return input.hasOneUse() && isOfProduct(input);
          });
 }
 
