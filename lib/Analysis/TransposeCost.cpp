@@ -6,6 +6,7 @@
 
 #include "nm_sparse/Analysis/TransposeCost.h"
 
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "nm_sparse/Analysis/CostTable.h"
 #include <algorithm>
 
@@ -17,6 +18,28 @@ double nm_sparse::countBytes(ShapedType type, int64_t dynamicExtent) {
   for (int64_t extent : type.getShape())
     bytes *= double(ShapedType::isDynamic(extent) ? dynamicExtent : extent);
   return bytes;
+}
+
+/// A product of patches of `image`, or of a reshape of it; null if there is
+/// none.
+static MatmulOp findConvolution(Value image) {
+  for (Operation *user : image.getUsers()) {
+    if (auto product = dyn_cast<MatmulOp>(user))
+      return image.getDefiningOp<PatchesOp>() ? product : MatmulOp();
+    if (!isa<PatchesOp, tensor::ExpandShapeOp, tensor::CollapseShapeOp>(user))
+      continue;
+    if (MatmulOp product = findConvolution(user->getResult(0)))
+      return product;
+  }
+  return {};
+}
+
+double nm_sparse::countTransposed(Operation *op, int64_t tokens) {
+  MatmulOp product = findConvolution(op->getResult(0));
+  if (!product)
+    return countBytes(cast<ShapedType>(op->getResult(0).getType()), tokens);
+  return countBytes(cast<ShapedType>(product.getX().getType()), tokens) *
+         *MatmulProblem::get(product, tokens).patchShare;
 }
 
 double nm_sparse::predictTranspose(ShapedType type, int64_t dynamicExtent,

@@ -99,6 +99,13 @@ void nm_sparse::buildLayoutPipeline(OpPassManager &pm,
   pm.addNestedPass<func::FuncOp>(createNMSparseSinkReshapesPass());
   pm.addNestedPass<func::FuncOp>(createNMSparsePropagateLayoutPass(propagate));
   pm.addNestedPass<func::FuncOp>(createNMSparseKeepPixelsPass());
+  NMSparseReadPixelsPassOptions read;
+  read.chip = propagate.chip;
+  read.gpu = propagate.gpu;
+  read.tokens = propagate.tokens;
+  read.layout = propagate.layout;
+  read.objective = propagate.objective;
+  pm.addNestedPass<func::FuncOp>(createNMSparseReadPixelsPass(read));
   NMSparseAlignOperandsPassOptions align;
   align.chip = options.chip;
   align.gpu = options.gpu;

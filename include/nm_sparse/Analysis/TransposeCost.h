@@ -19,6 +19,10 @@ double predictTranspose(ShapedType type, int64_t dynamicExtent,
 /// The same of so many bytes.
 double predictTranspose(double bytes, const Chip &chip);
 
+/// Bytes of what `op` transposes where products have so many tokens: an image
+/// has as many entries as give its patches those.
+double countTransposed(Operation *op, int64_t tokens);
+
 /// Predicted time of the kernel that computes x, the patches of an image.
 double predictPatches(const MatmulProblem &problem, const Chip &chip);
 

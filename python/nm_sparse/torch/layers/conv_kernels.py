@@ -186,13 +186,9 @@ def _by_program(
 ) -> Optional[Tensor]:
     """[B, P, Q, N] by a program that reads the images; None where there is none."""
     _, channels, height, width = image.shape
-    fuses = reads_as_it_is(spec.encoding, spec.dtype, channels)
-    inside = spec.canonical
-    if residual is not None and not fuses:
-        inside = replace(inside, activation="none")
-    size, has_residual = (height, width, channels), residual is not None and fuses
+    size, has_residual = (height, width, channels), residual is not None
     found = find_conv(
-        inside, geometry, size, bias is not None, has_residual, image.device
+        spec.canonical, geometry, size, bias is not None, has_residual, image.device
     )
     if found is None:
         return None
@@ -201,8 +197,7 @@ def _by_program(
         addends.append(_channels_innermost(residual))
     parts = STORED.get(weight, found, spec.storage)
     images = aligned(_channels_innermost(image))
-    y = found(images, parts, list(map(aligned, addends)), kernels.stream_of(image))
-    return y if fuses else _added(y, residual, spec)
+    return found(images, parts, list(map(aligned, addends)), kernels.stream_of(image))
 
 
 def _by_patches(

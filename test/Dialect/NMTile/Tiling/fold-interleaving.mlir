@@ -1,4 +1,4 @@
-// RUN: nm-compile %s -o - --emit vectorize --chip sm_90a | nm-opt --nm-sparse-fold-interleaving --nm-sparse-align-rows --nm-sparse-bufferize | FileCheck %s
+// RUN: nm-compile %s -o - --emit vectorize --chip sm_90a --layout keep | nm-opt --nm-sparse-fold-interleaving --nm-sparse-align-rows --nm-sparse-bufferize | FileCheck %s
 
 #w = #nm_sparse.encoding<8:32, block = [1, 64], dim = 0>
 #id = affine_map<(a, b, c, d) -> (a, b, c, d)>

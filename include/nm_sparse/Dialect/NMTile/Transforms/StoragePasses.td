@@ -201,6 +201,41 @@ def NMSparseKeepPixelsPass : Pass<"nm-sparse-keep-pixels", "::mlir::func::FuncOp
                            "::mlir::tensor::TensorDialect"];
 }
 
+def NMSparseReadPixelsPass : Pass<"nm-sparse-read-pixels", "::mlir::func::FuncOp"> {
+  let summary = "read NHWC images as they are where that is faster";
+  let description = [{
+    A convolution with its batch last that stands alone between NHWC images has its
+    image transposed. Where the cost model predicts less of the objective for a
+    product that reads the image as it is, token-major, it does, and results and
+    residuals are in the order of the image. Products with a schedule that gathers
+    rows keep their layout, and so do all unless `layout = auto`.
+
+    ```mlir
+    // Before
+    %t = linalg.transpose ins(%image : tensor<16x49x64xf16>) ... permutation = [2, 1, 0]
+    %p = nm_sparse.patches <kernel = [3, 3], ...> %t' : tensor<64x7x7x16xf16> -> tensor<576x784xf16>
+    %y = nm_sparse.matmul ... indexing_maps = [(k, m), (k, n), (m, n)] ins(%p, ...)
+    // After
+    %p = nm_sparse.patches <kernel = [3, 3], ..., image = "bhwc"> %image : tensor<16x7x7x64xf16> -> tensor<784x576xf16>
+    %y = nm_sparse.matmul ... indexing_maps = [(m, k), (k, n), (m, n)] ins(%p, ...)
+    ```
+  }];
+  let options = [
+    Option<"chip", "chip", "std::string", /*default=*/"::mlir::nm_sparse::kDefaultChip",
+           "GPU to choose for">,
+    Option<"gpu", "gpu", "std::string", /*default=*/"\"\"",
+           "GPU whose rates to choose by, such as h100; that of the chip">,
+    Option<"tokens", "tokens", "int64_t", /*default=*/"2048",
+           "number of tokens to assume where it is dynamic">,
+    Option<"layout", "layout", "std::string", /*default=*/"\"auto\"",
+           "as in --nm-sparse-propagate-layout">,
+    Option<"objective", "objective", "std::string", /*default=*/"\"time\"",
+           "as in --nm-sparse-select-schedule">
+  ];
+  let dependentDialects = ["::mlir::nm_sparse::NMSparseDialect",
+                           "::mlir::tensor::TensorDialect"];
+}
+
 def NMSparsePropagateLayoutPass
     : Pass<"nm-sparse-propagate-layout", "::mlir::func::FuncOp"> {
   let summary = "keep activations feature-major between products";

@@ -10,6 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Storage/Layout.h"
 #include "TokenCount.h"
 #include "nm_sparse/Analysis/EnergyModel.h"
 #include "nm_sparse/Analysis/Objective.h"
@@ -63,8 +64,8 @@ static int64_t getMostCopies(func::FuncOp function, int64_t most) {
 static Prediction predictFunction(func::FuncOp function, int64_t tokens,
                                   const Chip &chip) {
   Prediction sum{};
-  auto addCopy = [&](ShapedType type, double seconds) {
-    add(sum, predictCopy(2 * countBytes(type, tokens), seconds, chip));
+  auto addCopy = [&](double bytes, double seconds) {
+    add(sum, predictCopy(2 * bytes, seconds, chip));
   };
   function.walk([&](Operation *op) {
     auto matmul = dyn_cast<MatmulOp>(op);
@@ -72,13 +73,16 @@ static Prediction predictFunction(func::FuncOp function, int64_t tokens,
                       Attribute(getSchedule(matmul).getProduct()))) {
       add(sum, predict(MatmulProblem::get(matmul, tokens), getSchedule(matmul),
                        chip));
-    } else if (isa<linalg::TransposeOp>(op)) {
-      auto type = cast<ShapedType>(op->getResultTypes()[0]);
-      addCopy(type, predictTranspose(type, tokens, chip));
+    } else if (auto transpose = dyn_cast<linalg::TransposeOp>(op)) {
+      // Rows that only change their order are written where they belong.
+      if (exchangesRows(transpose))
+        return;
+      double bytes = countTransposed(op, tokens);
+      addCopy(bytes, predictTranspose(bytes, chip));
     } else if (auto align = dyn_cast<AlignRowsOp>(op);
                align && align.copiesRows(tokens)) {
       auto type = cast<ShapedType>(align.getSrc().getType());
-      addCopy(type, predictRowCopy(type, tokens, chip));
+      addCopy(countBytes(type, tokens), predictRowCopy(type, tokens, chip));
     }
   });
   return sum;
@@ -114,6 +118,7 @@ struct SpecializeTokens
   /// Chooses layouts and schedules in each function of `module`.
   LogicalResult decide(ModuleOp module) {
     OpPassManager passes(ModuleOp::getOperationName());
+    passes.addNestedPass<func::FuncOp>(createNMSparseSinkReshapesPass());
     NMSparsePropagateLayoutPassOptions propagate;
     propagate.chip = chip;
     propagate.gpu = gpu;
@@ -121,6 +126,13 @@ struct SpecializeTokens
     propagate.objective = objective;
     passes.addNestedPass<func::FuncOp>(
         createNMSparsePropagateLayoutPass(propagate));
+    passes.addNestedPass<func::FuncOp>(createNMSparseKeepPixelsPass());
+    NMSparseReadPixelsPassOptions read;
+    read.chip = chip;
+    read.gpu = gpu;
+    read.layout = layout;
+    read.objective = objective;
+    passes.addNestedPass<func::FuncOp>(createNMSparseReadPixelsPass(read));
     NMSparseAlignOperandsPassOptions align;
     align.chip = chip;
     align.gpu = gpu;

@@ -281,3 +281,7 @@ Value nm_sparse::createTranspose(RewriterBase &rewriter, Value value,
                                      getExchange(rank, dim))
       ->getResult(0);
 }
+
+bool nm_sparse::exchangesRows(linalg::TransposeOp op) {
+  return op.getPermutation() == ArrayRef<int64_t>({1, 0, 2});
+}

@@ -13,6 +13,7 @@
 #ifndef NM_SPARSE_LIB_DIALECT_NMTILE_TRANSFORMS_STORAGE_LAYOUT_H
 #define NM_SPARSE_LIB_DIALECT_NMTILE_TRANSFORMS_STORAGE_LAYOUT_H
 
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
 #include "nm_sparse/Support/Exchange.h"
 
@@ -42,6 +43,11 @@ Value getTransposedFrom(Value value, int64_t dim);
 
 /// Transposes `value`, exchanging `dim` with the last, behind its definition.
 Value createTranspose(RewriterBase &rewriter, Value value, int64_t dim);
+
+/// Returns true if `op` exchanges the rows of B matrices with the entries of
+/// the batch, B x P x F with P x B x F: --nm-sparse-fold-interleaving needs no
+/// kernel for that.
+bool exchangesRows(linalg::TransposeOp op);
 
 } // namespace mlir::nm_sparse
 

@@ -176,6 +176,9 @@ struct AlignOperands
     llvm::MapVector<Value, SmallVector<MatmulOp>> readers;
     getOperation().walk([&](MatmulOp op) {
       Value x = op.getX();
+      // Those of an image would be computed for it.
+      if (x.getDefiningOp<PatchesOp>())
+        return;
       if ((op.isXFeatureMajor() || hasBulkCopies(op, *target)) &&
           RowOrigin::find(x).isGiven() &&
           getRowPitchUnit(cast<ShapedType>(x.getType())) > 1)

@@ -10,6 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Storage/Layout.h"
 #include "Tiling/TiledResult.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -26,11 +27,6 @@ namespace mlir::nm_sparse {
 
 using namespace mlir;
 using namespace mlir::nm_sparse;
-
-/// Returns true if `op` exchanges rows with the entries of a batch.
-static bool exchangesRows(linalg::TransposeOp op) {
-  return op.getPermutation() == ArrayRef<int64_t>({1, 0, 2});
-}
 
 template <typename ReshapeOp>
 static bool joinsRows(ReshapeOp reshape) {
