@@ -18,6 +18,7 @@
 #include "nm_sparse/Dialect/NMTile/Utils/RowOrigin.h"
 #include "nm_sparse/Energy/EnergyCosts.h"
 #include "nm_sparse/Support/ErrorCollector.h"
+#include "nm_sparse/Tuning/TuningDatabase.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <map>
 #include <set>
@@ -200,6 +201,7 @@ llvm::Error nm_sparse::printCandidates(ModuleOp module, const Chip &chip,
     double dense = predictDense(problem, chip);
     llvm::json::Object product{
         {"function", op->getParentOfType<func::FuncOp>().getSymName().str()},
+        {"tuning", toJSON(TunedProblem::get(op, expected, chip))},
         {"encoding", print(op.getEncoding())},
         {"type", problem.format->name},
         {"batch", problem.batch},

@@ -13,6 +13,7 @@
 #include "nm_sparse/Support/OutputFile.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/Path.h"
+#include "llvm/Support/Process.h"
 
 using namespace mlir;
 using namespace mlir::nm_sparse;
@@ -50,6 +51,9 @@ Compiles linalg with sparse weights to GPU kernels.
                      model says), feature-major, or keep
   --objective O      what schedules are compared by: time (default), energy, or
                      edp, energy times time (docs/Energy.md)
+  --tuned FILE       take schedules that were measured from this database, where
+                     it has some (docs/Tuning.md); may be given again. Default:
+                     those that NM_SPARSE_TUNED names, between colons
   --storage S        of packed weights: auto (default; as the pattern and the
                      elements say), canonical or bitmap
   --embed HOW        weights of other patterns that are 2:4, too, such as all of
@@ -204,6 +208,9 @@ static llvm::Error checkFiles(const CompileOptions &options) {
   for (const WeightBinding &binding : options.bindings)
     if (llvm::Error error = checkInput(options, binding.file))
       return error;
+  for (const std::string &database : options.tuned)
+    if (llvm::Error error = checkInput(options, database))
+      return error;
   auto outputs = getOutputs(options);
   for (auto [i, a] : llvm::enumerate(outputs))
     for (auto b : ArrayRef(outputs).drop_front(i + 1))
@@ -273,6 +280,23 @@ static void addTargetOptions(CommandLine &line, CompileOptions &options) {
   });
   line.addChoice("objective", options.pipeline.objective,
                  {"time", "energy", "edp"});
+  line.addValue("tuned", [&](StringRef text) {
+    options.tuned.push_back(text.str());
+    return llvm::Error::success();
+  });
+}
+
+/// The databases of measured schedules.
+static void chooseTuned(CompileOptions &options) {
+  if (options.tuned.empty())
+    if (std::optional<std::string> names =
+            llvm::sys::Process::GetEnv("NM_SPARSE_TUNED")) {
+      SmallVector<StringRef> files;
+      StringRef(*names).split(files, llvm::sys::EnvPathSeparator, -1,
+                              /*KeepEmpty=*/false);
+      options.tuned.assign(files.begin(), files.end());
+    }
+  options.pipeline.tuned = options.tuned;
 }
 
 llvm::Error nm_sparse::parseCompileOptions(ArrayRef<const char *> arguments,
@@ -341,6 +365,7 @@ llvm::Error nm_sparse::parseCompileOptions(ArrayRef<const char *> arguments,
     options.pipeline.maxCodeBytes = maxCodeBytes;
   if (llvm::Error error = chooseTarget(options))
     return error;
+  chooseTuned(options);
   if (maxKernels > 0)
     options.pipeline.maxKernels = maxKernels;
   options.saysDensity = density >= 0;

@@ -49,6 +49,7 @@ struct CompileOptions {
   int64_t candidates = 0;
   bool explain = false, printSupport = false, help = false;
   std::vector<WeightBinding> bindings; ///< Arguments that become constants.
+  std::vector<std::string> tuned;      ///< Databases of measured schedules.
   bool version = false, saysDensity = false;
   std::string input; ///< A program, or the checkpoint.
   std::string checkpoint, packed;

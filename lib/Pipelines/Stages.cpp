@@ -116,6 +116,12 @@ void nm_sparse::buildLayoutPipeline(OpPassManager &pm,
 
 void nm_sparse::buildSchedulePipeline(OpPassManager &pm,
                                       const GPUPipelineOptions &options) {
+  NMSparseApplyTunedPassOptions tuned;
+  tuned.files = llvm::to_vector(options.tuned);
+  tuned.chip = options.chip;
+  tuned.gpu = options.gpu;
+  tuned.tokens = getExpectedTokens(options);
+  pm.addPass(createNMSparseApplyTunedPass(tuned));
   NMSparseSelectSchedulePassOptions select;
   select.chip = options.chip;
   select.gpu = options.gpu;

@@ -37,6 +37,10 @@ struct GPUPipelineOptions : public PassPipelineOptions<GPUPipelineOptions> {
                      "(energy times time), the latter two on GPUs whose energy "
                      "was measured"),
       llvm::cl::init("time")};
+  PassOptions::ListOption<std::string> tuned{
+      *this, "tuned",
+      llvm::cl::desc("tuning databases, whose schedules are taken where they "
+                     "have some")};
   PassOptions::ListOption<int64_t> tokens{
       *this, "tokens",
       llvm::cl::desc(

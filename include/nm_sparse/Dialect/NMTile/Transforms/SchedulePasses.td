@@ -139,6 +139,28 @@ def NMSparseSelectSchedulePass
   let dependentDialects = ["::mlir::nm_sparse::NMTileDialect"];
 }
 
+def NMSparseApplyTunedPass : Pass<"nm-sparse-apply-tuned", "::mlir::ModuleOp"> {
+  let summary = "give matmuls the schedules that were measured for them";
+  let description = [{
+    Sets the config of each `nm_sparse.matmul` that has none to the schedule that a
+    tuning database (docs/Tuning.md) has for its problem on `gpu`, or for the nearest
+    number of tokens of the same layer, at most twice or half as many. A schedule
+    that this compiler does not know, or that is not legal for the problem or the
+    chip, is ignored with a remark. Matmuls without an entry are left for
+    `--nm-sparse-select-schedule`.
+  }];
+  let options = [
+    ListOption<"files", "files", "std::string", "databases, as lines of JSON">,
+    Option<"chip", "chip", "std::string", /*default=*/"::mlir::nm_sparse::kDefaultChip",
+           "GPU to compile for">,
+    Option<"gpu", "gpu", "std::string", /*default=*/"\"\"",
+           "GPU that was measured, such as h100; that of the chip">,
+    Option<"tokens", "tokens", "int64_t", /*default=*/"2048",
+           "number of tokens to assume where it is dynamic">,
+  ];
+  let dependentDialects = ["::mlir::nm_sparse::NMTileDialect"];
+}
+
 def NMSparseCopyImagesPass
     : Pass<"nm-sparse-copy-images", "::mlir::func::FuncOp"> {
   let summary = "let threads copy images, not the tensor memory accelerator";

@@ -44,6 +44,11 @@ LogicalResult reportNoSchedule(MatmulOp op, const MatmulProblem &problem,
 /// Checks that the later stages can lower `op` under its schedule.
 LogicalResult checkSchedule(MatmulOp op);
 
+/// Checks a schedule that `op`, which `problem` describes, came with: as
+/// checkSchedule, and against the limits of `target`.
+LogicalResult checkGivenSchedule(MatmulOp op, const MatmulProblem &problem,
+                                 const Chip &target);
+
 /// Tiles `op`, and the elementwise ops that consume its result, over CTAs with
 /// an `scf.forall`, and the tile over K steps with an `scf.for`, as its
 /// schedule says. Fails without a schedule, or with one that does not fit the

@@ -29,30 +29,6 @@ struct SelectSchedule
     : public nm_sparse::impl::NMSparseSelectSchedulePassBase<SelectSchedule> {
   using Base::Base;
 
-  /// Checks a schedule that the op came with against the chip.
-  LogicalResult checkGiven(MatmulOp op, const MatmulProblem &problem,
-                           const Chip &target) {
-    ScheduleAttr given = getSchedule(op);
-    auto cost = dyn_cast<ProductCostInterface>(Attribute(given.getProduct()));
-    if (cost && failed(cost.verifyChip([&] { return op.emitOpError(); },
-                                       problem, target)))
-      return failure();
-    int64_t bytes = getSharedBytes(problem, given);
-    if (bytes > target.sharedBytes)
-      return op.emitOpError("has a schedule that needs ")
-             << bytes << " bytes of shared memory, " << target.name << " has "
-             << target.sharedBytes << " for a CTA: " << given;
-    if (given.getProducers() > 0 && !target.hasTryWait())
-      return op.emitOpError("has a schedule with producers, which ")
-             << target.name << " has no mbarrier waits for (sm_90 and newer "
-             << "have): " << given;
-    if (given.getClusterCTAs() > 1 && !target.hasClusters())
-      return op.emitOpError("has a schedule with cluster = ")
-             << given.getClusterCTAs() << ", but " << target.name
-             << " has no clusters (sm_90 and newer have): " << given;
-    return checkSchedule(op);
-  }
-
   /// Says where a weight is read more often than once: no product of many
   /// tokens takes free elements, and of those of 8 bits 2:4 alone.
   static void reportPasses(MatmulOp op, const MatmulProblem &problem) {
@@ -90,7 +66,7 @@ struct SelectSchedule
   LogicalResult select(MatmulOp op, const Chip &target) {
     MatmulProblem problem = MatmulProblem::get(op, expectedTokens);
     if (getSchedule(op))
-      return checkGiven(op, problem, target);
+      return checkGivenSchedule(op, problem, target);
     if (failed(checkProblem(op, problem)))
       return failure();
     problem.canCopyInBulk = canCopyInBulk(op.getX());

@@ -77,6 +77,22 @@ struct AlignOperands
     return !ranked.empty() && ranked.front().first.isBulk();
   }
 
+  /// Returns true if `op` reads patches of an image in place, which would else
+  /// be computed for a copy of them.
+  bool readsImage(MatmulOp op, const Chip &target) {
+    MatmulProblem problem = MatmulProblem::get(op, expectedTokens);
+    if (!problem.patchShare || ShapedType::isDynamic(problem.windows))
+      return false;
+    ScheduleAttr schedule = getSchedule(op);
+    if (!schedule) {
+      auto ranked = rankSchedules(problem, target, comparedBy);
+      if (ranked.empty())
+        return false;
+      schedule = ranked.front().first;
+    }
+    return problem.readsInPlace(schedule);
+  }
+
   /// Returns true if the accelerator is to copy the activations of `products`,
   /// of which they need a copy whose rows are aligned.
   bool gainsByBulkCopies(ArrayRef<MatmulOp> products, const Prediction &copy,
@@ -176,8 +192,7 @@ struct AlignOperands
     llvm::MapVector<Value, SmallVector<MatmulOp>> readers;
     getOperation().walk([&](MatmulOp op) {
       Value x = op.getX();
-      // Those of an image would be computed for it.
-      if (x.getDefiningOp<PatchesOp>())
+      if (readsImage(op, *target))
         return;
       if ((op.isXFeatureMajor() || hasBulkCopies(op, *target)) &&
           RowOrigin::find(x).isGiven() &&

@@ -1,0 +1,86 @@
+//===- TuningDatabase.h - schedules that were measured ----------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What was measured is data: lines of JSON, one for each problem, with the
+// fastest schedule, its time and that of the dense product (docs/Tuning.md).
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef NM_SPARSE_TUNING_TUNINGDATABASE_H
+#define NM_SPARSE_TUNING_TUNINGDATABASE_H
+
+#include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
+#include "llvm/Support/Error.h"
+#include "llvm/Support/JSON.h"
+#include <map>
+#include <string>
+
+namespace mlir::nm_sparse {
+
+struct Chip;
+
+/// A product whose time can be measured: all that the time of its kernel
+/// depends on, but the schedule and the values.
+struct TunedProblem {
+  std::string gpu;      ///< Such as h200.
+  std::string encoding; ///< As the weight's type has it.
+  std::string storage;  ///< The attribute; canonical where there is none.
+  std::string type;     ///< Of activations and values, such as f16.
+  std::string x, y;     ///< feature-major or token-major.
+  /// Of a convolution, the geometry and the image; empty for others.
+  std::string patches;
+  /// Bytes that the epilogue writes and reads for each element of the result.
+  int64_t writtenBytes = 0, readBytes = 0;
+  int64_t batch = 1, inputs = 0, outputs = 0;
+  int64_t tokens = 0;
+
+  /// The problem of `op` with so many tokens.
+  static TunedProblem get(MatmulOp op, int64_t tokens, const Chip &chip);
+  /// Equal for the problems of one layer: all but the tokens.
+  std::string getLayer() const;
+};
+
+/// A problem and the fastest of the schedules that were measured for it.
+struct TunedEntry {
+  TunedProblem problem;
+  std::string schedule; ///< The text of a #nm_tile.schedule.
+  double us = 0;        ///< Median time of the kernel, in microseconds.
+  double spread = 0;    ///< Of the samples, as a share of the median.
+  double denseUs = 0;   ///< Of the dense product; 0 where it was not measured.
+  std::string compiler; ///< Version that made the kernel.
+  std::string driver;   ///< Version that ran it.
+};
+
+/// What a line of a database says of a problem; with the members of
+/// `TunedEntry` besides, it is a line.
+llvm::json::Object toJSON(const TunedProblem &problem);
+llvm::json::Object toJSON(const TunedEntry &entry);
+bool fromJSON(const llvm::json::Value &value, TunedEntry &entry,
+              llvm::json::Path path);
+
+/// Measured schedules of many problems.
+class TuningDatabase {
+public:
+  /// Adds the entries of a file. Of two entries for one problem, here or in
+  /// another file, the faster one stays. An error names the file and the line,
+  /// and leaves the database as it was.
+  llvm::Error read(StringRef path);
+
+  void add(TunedEntry entry);
+
+  /// The entry of the same layer whose number of tokens is nearest, at most
+  /// twice or half as many; null where there is none.
+  const TunedEntry *find(const TunedProblem &problem) const;
+
+  size_t size() const;
+  /// Prints all entries, those of one layer together and by tokens.
+  void print(llvm::raw_ostream &os) const;
+
+private:
+  std::map<std::string, std::map<int64_t, TunedEntry>> layers;
+};
+
+} // namespace mlir::nm_sparse
+
+#endif // NM_SPARSE_TUNING_TUNINGDATABASE_H

@@ -1,0 +1,73 @@
+//===- ApplyTuned.cpp - schedules that were measured ----------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "mlir/AsmParser/AsmParser.h"
+#include "nm_sparse/Analysis/CostModel.h"
+#include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
+#include "nm_sparse/Dialect/NMTile/Transforms/Passes.h"
+#include "nm_sparse/Dialect/NMTile/Transforms/Transforms.h"
+#include "nm_sparse/Support/ErrorCollector.h"
+#include "nm_sparse/Tuning/TuningDatabase.h"
+
+namespace mlir::nm_sparse {
+#define GEN_PASS_DEF_NMSPARSEAPPLYTUNEDPASS
+#include "nm_sparse/Dialect/NMTile/Transforms/Passes.h.inc"
+} // namespace mlir::nm_sparse
+
+using namespace mlir;
+using namespace mlir::nm_sparse;
+
+namespace {
+struct ApplyTuned
+    : public nm_sparse::impl::NMSparseApplyTunedPassBase<ApplyTuned> {
+  using Base::Base;
+
+  /// Gives `op` the schedule of `entry`. Returns why that cannot be, or an
+  /// empty text.
+  static std::string apply(MatmulOp op, const TunedEntry &entry,
+                           const MatmulProblem &problem, const Chip &target) {
+    ErrorCollector errors(op.getContext());
+    auto schedule = dyn_cast_or_null<ScheduleAttr>(
+        parseAttribute(entry.schedule, op.getContext()));
+    if (!schedule)
+      return "it is no schedule of this compiler: " + errors.getFirst().str();
+    op.setConfigAttr(schedule);
+    if (succeeded(checkGivenSchedule(op, problem, target)))
+      return "";
+    op.removeConfigAttr();
+    return errors.getFirst().str();
+  }
+
+  void visit(MatmulOp op, const TuningDatabase &database, const Chip &target) {
+    int64_t expected = getExpectedTokens(op, tokens);
+    MatmulProblem problem = MatmulProblem::get(op, expected);
+    if (getSchedule(op) || ShapedType::isDynamic(problem.windows))
+      return;
+    const TunedEntry *entry =
+        database.find(TunedProblem::get(op, expected, target));
+    if (!entry)
+      return;
+    std::string why = apply(op, *entry, problem, target);
+    if (!why.empty())
+      op.emitRemark("ignores a schedule that was measured: ")
+          << why << " (" << entry->schedule << ")";
+  }
+
+  void runOnOperation() override {
+    // An unknown chip is an error where schedules are chosen.
+    const Chip *target = findChip(chip, gpu);
+    if (!target || files.empty())
+      return;
+    TuningDatabase database;
+    for (const std::string &file : files)
+      if (llvm::Error error = database.read(file)) {
+        getOperation().emitError(llvm::toString(std::move(error)));
+        return signalPassFailure();
+      }
+    getOperation().walk([&](MatmulOp op) { visit(op, database, *target); });
+  }
+};
+} // namespace

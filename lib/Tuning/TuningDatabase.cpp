@@ -1,0 +1,175 @@
+//===- TuningDatabase.cpp - schedules that were measured ------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "nm_sparse/Tuning/TuningDatabase.h"
+
+#include "nm_sparse/Support/InputFile.h"
+#include "nm_sparse/Support/Json.h"
+#include "llvm/Support/FormatVariadic.h"
+#include <cmath>
+
+using namespace mlir;
+using namespace mlir::nm_sparse;
+
+/// What a line says it is. Files of another version are refused: a field that
+/// is not known could change what was measured.
+static constexpr int64_t kVersion = 1;
+
+llvm::json::Object nm_sparse::toJSON(const TunedProblem &problem) {
+  return llvm::json::Object{{"version", kVersion},
+                            {"gpu", problem.gpu},
+                            {"encoding", problem.encoding},
+                            {"storage", problem.storage},
+                            {"type", problem.type},
+                            {"x", problem.x},
+                            {"y", problem.y},
+                            {"patches", problem.patches},
+                            {"written_bytes", problem.writtenBytes},
+                            {"read_bytes", problem.readBytes},
+                            {"batch", problem.batch},
+                            {"inputs", problem.inputs},
+                            {"outputs", problem.outputs},
+                            {"tokens", problem.tokens}};
+}
+
+llvm::json::Object nm_sparse::toJSON(const TunedEntry &entry) {
+  llvm::json::Object object = toJSON(entry.problem);
+  object["schedule"] = entry.schedule;
+  object["us"] = entry.us;
+  object["spread"] = entry.spread;
+  object["dense_us"] = entry.denseUs;
+  object["compiler"] = entry.compiler;
+  object["driver"] = entry.driver;
+  return object;
+}
+
+/// Returns true if `entry` is of some problem and some time; else reports why
+/// not.
+static bool isLegal(const TunedEntry &entry, llvm::json::Path path) {
+  const TunedProblem &problem = entry.problem;
+  for (auto [name, number] :
+       {std::pair("batch", problem.batch), std::pair("inputs", problem.inputs),
+        std::pair("outputs", problem.outputs),
+        std::pair("tokens", problem.tokens)})
+    if (number < 1) {
+      path.field(name).report("legal are 1 and more");
+      return false;
+    }
+  for (auto [name, layout] :
+       {std::pair("x", &problem.x), std::pair("y", &problem.y)})
+    if (*layout != "feature-major" && *layout != "token-major") {
+      path.field(name).report("legal are feature-major and token-major");
+      return false;
+    }
+  if (!(entry.us > 0) || !std::isfinite(entry.us)) {
+    path.field("us").report("legal are times above 0");
+    return false;
+  }
+  return true;
+}
+
+bool nm_sparse::fromJSON(const llvm::json::Value &value, TunedEntry &entry,
+                         llvm::json::Path path) {
+  TunedProblem &problem = entry.problem;
+  llvm::json::ObjectMapper fields(value, path);
+  int64_t version = 0;
+  if (!fields || !fields.map("version", version))
+    return false;
+  if (version != kVersion) {
+    path.field("version").report("this compiler reads version 1");
+    return false;
+  }
+  return fields.map("gpu", problem.gpu) &&
+         fields.map("encoding", problem.encoding) &&
+         fields.map("storage", problem.storage) &&
+         fields.map("type", problem.type) && fields.map("x", problem.x) &&
+         fields.map("y", problem.y) && fields.map("patches", problem.patches) &&
+         fields.map("written_bytes", problem.writtenBytes) &&
+         fields.map("read_bytes", problem.readBytes) &&
+         fields.map("batch", problem.batch) &&
+         fields.map("inputs", problem.inputs) &&
+         fields.map("outputs", problem.outputs) &&
+         fields.map("tokens", problem.tokens) &&
+         fields.map("schedule", entry.schedule) && fields.map("us", entry.us) &&
+         fields.map("spread", entry.spread) &&
+         fields.map("dense_us", entry.denseUs) &&
+         fields.map("compiler", entry.compiler) &&
+         fields.map("driver", entry.driver) && isLegal(entry, path);
+}
+
+static llvm::Expected<TunedEntry> parseLine(StringRef line, StringRef where) {
+  auto object = parseObject(line, where, "the entry");
+  if (!object)
+    return object.takeError();
+  TunedEntry entry;
+  llvm::json::Path::Root root("entry");
+  if (!fromJSON(llvm::json::Value(std::move(*object)), entry, root))
+    return llvm::createStringError(where + ": " +
+                                   llvm::toString(root.getError()) +
+                                   " (docs/Tuning.md lists the fields)");
+  return entry;
+}
+
+llvm::Error TuningDatabase::read(StringRef path) {
+  auto buffer = readInput(path);
+  if (!buffer)
+    return buffer.takeError();
+  std::vector<TunedEntry> entries;
+  StringRef rest = (*buffer)->getBuffer();
+  for (int64_t number = 1; !rest.empty(); ++number) {
+    auto [line, behind] = rest.split('\n');
+    rest = behind;
+    if (line.trim().empty())
+      continue;
+    auto entry = parseLine(line, llvm::formatv("{0}:{1}", path, number).str());
+    if (!entry)
+      return entry.takeError();
+    entries.push_back(std::move(*entry));
+  }
+  for (TunedEntry &entry : entries)
+    add(std::move(entry));
+  return llvm::Error::success();
+}
+
+void TuningDatabase::add(TunedEntry entry) {
+  auto &layer = layers[entry.problem.getLayer()];
+  int64_t tokens = entry.problem.tokens;
+  auto [found, isNew] = layer.try_emplace(tokens, entry);
+  if (!isNew && entry.us < found->second.us)
+    found->second = std::move(entry);
+}
+
+const TunedEntry *TuningDatabase::find(const TunedProblem &problem) const {
+  auto layer = layers.find(problem.getLayer());
+  if (layer == layers.end())
+    return nullptr;
+  // Doublings apart; a schedule for twice as many tokens is another one.
+  constexpr double kMost = 1;
+  const TunedEntry *nearest = nullptr;
+  double least = kMost;
+  for (const auto &[tokens, entry] : layer->second) {
+    double distance =
+        std::fabs(std::log2(double(tokens) / double(problem.tokens)));
+    if (distance > least || (nearest && distance == least))
+      continue;
+    least = distance;
+    nearest = &entry;
+  }
+  return nearest;
+}
+
+size_t TuningDatabase::size() const {
+  size_t sum = 0;
+  for (const auto &[name, layer] : layers)
+    sum += layer.size();
+  return sum;
+}
+
+void TuningDatabase::print(llvm::raw_ostream &os) const {
+  for (const auto &[name, layer] : layers)
+    for (const auto &[tokens, entry] : layer)
+      os << llvm::json::Value(toJSON(entry)) << "\n";
+}
