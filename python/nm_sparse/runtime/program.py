@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
 import re
 import threading
 from functools import cached_property, lru_cache
@@ -193,6 +195,7 @@ def compile(
     objective: str = "time",
     options: Sequence[str] = (),
     use_cache: bool = True,
+    tuned: Optional[Sequence[Union[str, os.PathLike]]] = None,
 ) -> Program:
     """Compiles MLIR text, or a layer, to kernels.
 
@@ -205,6 +208,8 @@ def compile(
     options:    further ones of nm-compile, such as "--storage=canonical"; none that
                 name files to write, or another form than PTX.
     use_cache:  whether the result may come from disk, and is kept there.
+    tuned:      databases of measured schedules (docs/Tuning.md); None: those that
+                NM_SPARSE_TUNED names.
 
     Raises CompileError with the compiler's message, and LibraryNotFoundError.
     """
@@ -217,17 +222,40 @@ def compile(
     arguments += [f"--gpu={gpu}"] if gpu else []
     arguments += [f"--tokens={','.join(map(str, tokens))}"] if tokens else []
     arguments += [f"--objective={objective}", *options]
+    databases = _databases(tuned)
+    arguments += [f"--tuned={database}" for database in databases]
     # What is in a file of --bind may change.
     use_cache = use_cache and not any(
-        option.lstrip("-").startswith("bind") for option in options
+        option.lstrip("-").startswith(("bind", "tuned")) for option in options
     )
-    key = cache.key(cache.compiler_key(), text, arguments) if use_cache else ""
+    contents = [_contents(database) for database in databases] if use_cache else []
+    key = ""
+    if use_cache:
+        key = cache.key(cache.compiler_key(), text, [*arguments, *contents])
     made = cache.read(key) if use_cache else None
     if made is None or not {_KERNELS, _MANIFEST, "warnings"} <= made.keys():
         made = _make(text, arguments, options)
         if use_cache:
             cache.write(key, made)
     return Program(text, chip, arguments, made)
+
+
+def _databases(tuned: Optional[Sequence[Union[str, os.PathLike]]]) -> List[str]:
+    """The databases of measured schedules that a compilation reads."""
+    if tuned is not None:
+        return [os.fspath(database) for database in tuned]
+    named = os.environ.get("NM_SPARSE_TUNED", "")
+    return [database for database in named.split(os.pathsep) if database]
+
+
+def _contents(database: str) -> str:
+    """What tells a database from others of its name; the compiler says why one cannot
+    be read."""
+    try:
+        with open(database, "rb") as file:
+            return hashlib.sha256(file.read()).hexdigest()
+    except OSError:
+        return ""
 
 
 @lru_cache(maxsize=1024)

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Programs whose schedules were measured."""
+
+import json
+import os
+
+import pytest
+
+from nm_sparse import compiler
+from nm_sparse.bindings import library as native
+from nm_sparse.compiler import CompileError
+from nm_sparse.layers.specs import LinearSpec
+from nm_sparse.runtime.program import compile
+
+pytestmark = pytest.mark.skipif(
+    not native.available(), reason="no library of the compiler"
+)
+
+SPEC = LinearSpec("#nm_sparse.encoding<8:32, block = [1, 64], dim = 1>", 128, 256)
+TOKENS = 256
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("NM_SPARSE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("NM_SPARSE_TUNED", raising=False)
+    return tmp_path
+
+
+def candidates():
+    """The problem of the layer, and schedules for it, the model's best one first."""
+    arguments = ["-", "-o", "-", f"--tokens={TOKENS}", "--candidates=3"]
+    (product,) = json.loads(compiler.run(arguments, SPEC.mlir()).text)
+    ranked = sorted(product["candidates"], key=lambda one: one["predicted_us"])
+    return product["tuning"], [one["schedule"] for one in ranked]
+
+
+def write(path, problem, schedule, us=1.0):
+    rest = {"spread": 0, "dense_us": 0, "compiler": "", "driver": ""}
+    line = {**problem, "schedule": schedule, "us": us, **rest}
+    path.write_text(json.dumps(line) + "\n")
+
+
+def kernels(**options):
+    return compile(SPEC, tokens=[TOKENS], **options).ptx
+
+
+def test_measured_schedules_are_taken(folder, monkeypatch):
+    problem, (best, *others) = candidates()
+    write(folder / "a.jsonl", problem, others[-1])
+    model, measured = kernels(), kernels(tuned=[folder / "a.jsonl"])
+    assert measured != model
+    # A file of that name with other contents is no entry of the cache.
+    write(folder / "a.jsonl", problem, best)
+    assert kernels(tuned=[folder / "a.jsonl"]) == model
+    write(folder / "b.jsonl", problem, others[-1], us=0.5)
+    names = [str(folder / name) for name in ("a.jsonl", "b.jsonl")]
+    monkeypatch.setenv("NM_SPARSE_TUNED", os.pathsep.join(names))
+    assert kernels() == measured
+    assert kernels(tuned=[]) == model
+
+
+def test_databases_that_cannot_be_read_are_named(folder):
+    with pytest.raises(CompileError, match="cannot read .*none.jsonl"):
+        kernels(tuned=[folder / "none.jsonl"])
+    (folder / "a.jsonl").write_text('{"version": 2}\n')
+    with pytest.raises(CompileError, match="a.jsonl:1: this compiler reads version 1"):
+        kernels(tuned=[folder / "a.jsonl"])
+
+
+def test_schedules_that_are_not_legal_are_ignored(folder):
+    problem, _ = candidates()
+    write(folder / "a.jsonl", problem, "#nm_tile.schedule<of_old = 1>")
+    made = compile(SPEC, tokens=[TOKENS], tuned=[folder / "a.jsonl"])
+    assert made.ptx == kernels()
