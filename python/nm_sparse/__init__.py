@@ -46,6 +46,7 @@ from .runtime.emulator import emulate
 from .runtime.function import Function, PreparedWeight
 from .runtime.program import Program, advise, compile
 from .tensors.packed_tensor import PackedTensor, pack
+from .tuning.tune import Tuned, tune
 
 __version__ = "0.1.0"
 
@@ -69,6 +70,7 @@ __all__ = [
     "PreparedWeight",
     "Program",
     "RuntimeFailure",
+    "Tuned",
     "Weight",
     "advise",
     "bitmap_shape",
@@ -90,6 +92,7 @@ __all__ = [
     "prune",
     "read_packed",
     "search_order",
+    "tune",
     "unpack_bitmap",
     "unpack_free_bitmap",
     "write_packed",

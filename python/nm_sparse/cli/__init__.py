@@ -13,10 +13,10 @@ import sys
 from typing import Optional, Sequence
 
 from .. import __version__
-from . import advise, bench, convert, explain, inspect, prune
+from . import advise, bench, convert, explain, inspect, prune, tune
 from .common import FAILURE, USAGE, CommandError
 
-COMMANDS = (convert, prune, inspect, explain, advise, bench)
+COMMANDS = (convert, prune, inspect, explain, advise, bench, tune)
 
 
 def make_parser() -> argparse.ArgumentParser:

@@ -1,21 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""`bench`: a sparse layer against the dense one of torch, on this machine's GPU.
-
-Both are captured in CUDA graphs, so that launching takes no part. Each call of a graph
-reads another copy of the weight, as many as do not fit in the L2 cache together: in a
-model, a weight is not there when its layer begins.
-"""
+"""`bench`: a sparse layer against the dense one of torch, on this machine's GPU."""
 
 from __future__ import annotations
 
 import argparse
-import ctypes
-import statistics
-from typing import Any, Callable, Dict, List, Sequence
+from typing import Any, Dict, List
 
 from ..encoding import Encoding
+from ..layers.specs import LinearSpec
 from ..pruning.prune import prune
+from ..runtime.program import compile as compile_program
 from ..tensors.packed_tensor import pack
+from ..tuning.times import (
+    DEVICE,
+    TYPES,
+    count_gpus,
+    dense_layers,
+    draw,
+    seconds_per_call,
+    sparse_layers,
+)
 from .common import (
     NO_GPU,
     OK,
@@ -30,13 +34,6 @@ from .common import (
     read_encoding,
     read_shape,
 )
-
-COLD_BYTES = 1 << 28  # of all copies of a weight, more than any L2 cache has
-MOST_COPIES = 64
-CALLS, REPEATS, WARM = 20, 15, 3  # in a graph at least, of a graph, before measuring
-DEVICE = "cuda"
-TYPES = {"f16": "float16", "bf16": "bfloat16", "f32": "float32"}
-Layer = Callable[[Any, Any], Any]  # of x, and of y, which it writes
 
 
 def add_parser(commands: Any) -> None:
@@ -57,18 +54,6 @@ def add_parser(commands: Any) -> None:
     )  # fmt: skip
     add_json(parser)
     parser.set_defaults(run=run)
-
-
-def count_gpus() -> int:
-    """GPUs that the driver has; 0 where there is no driver."""
-    try:
-        driver = ctypes.CDLL("libcuda.so.1")
-    except OSError:
-        return 0
-    count = ctypes.c_int(0)
-    if driver.cuInit(0) or driver.cuDeviceGetCount(ctypes.byref(count)):
-        return 0
-    return count.value
 
 
 def run(args: argparse.Namespace) -> int:
@@ -119,17 +104,18 @@ def measure(
     sparse one's, and the error relative to the dense result's norm."""
     inputs, outputs = args.shape
     dtype = getattr(torch, TYPES[args.dtype])
-    generator = torch.Generator(DEVICE).manual_seed(0)
-
-    def draw(*shape: int) -> Any:
-        numbers = torch.randn(*shape, device=DEVICE, generator=generator)
-        return (numbers / inputs**0.5).to(dtype)
-
-    weight = prune(draw(outputs, inputs), encoding)
-    sides = (sparse_layers(weight, encoding, args), dense_layers(torch, weight))
+    weight = draw(torch, (outputs, inputs), inputs, args.dtype, seed=0)
+    weight = prune(weight, encoding)
+    program = compile_program(LinearSpec(encoding.mlir(), outputs, inputs, args.dtype))
+    packed = pack(weight, encoding)
+    sides = (sparse_layers(program, packed, weight), dense_layers(torch, weight))
     rows = []
     for tokens in progress(args.tokens, "sizes"):
-        x, results, times = draw(tokens, inputs), [], []
+        x, results, times = (
+            draw(torch, (tokens, inputs), inputs, args.dtype, tokens),
+            [],
+            [],
+        )
         for layers in sides:
             y = torch.empty(tokens, outputs, dtype=dtype, device=DEVICE)
             layers[0](x, y)
@@ -146,55 +132,3 @@ def measure(
             }
         )
     return rows
-
-
-def _copies(size: int) -> int:
-    """How many weights of `size` bytes are not in a cache when their turn comes."""
-    return min(-(-COLD_BYTES // max(size, 1)), MOST_COPIES)
-
-
-def dense_layers(torch: Any, weight: Any) -> List[Layer]:
-    """The layer of torch, of several copies of its weight."""
-    size = weight.numel() * weight.element_size()
-    weights = [weight.clone().T for _ in range(_copies(size))]
-    return [lambda x, y, w=w: torch.mm(x, w, out=y) for w in weights]
-
-
-def sparse_layers(
-    weight: Any, encoding: Encoding, args: argparse.Namespace
-) -> List[Layer]:
-    """The compiled layer, of several copies of its packed weight."""
-    from ..layers.specs import LinearSpec
-    from ..runtime.program import compile as compile_program
-
-    inputs, outputs = args.shape
-    spec = LinearSpec(encoding.mlir(), outputs, inputs, args.dtype)
-    program, packed = compile_program(spec), pack(weight, encoding)
-    weights = [
-        program.prepare(packed, like=weight) for _ in range(_copies(packed.nbytes))
-    ]
-    return [lambda x, y, w=w: program(x, w, y) for w in weights]
-
-
-def seconds_per_call(torch: Any, layers: Sequence[Layer], x: Any, y: Any) -> float:
-    """The median over replays of a graph of calls, each of the next layer."""
-    calls = max(CALLS, len(layers))
-    side = torch.cuda.Stream()
-    side.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(side):
-        layers[0](x, y)
-    torch.cuda.current_stream().wait_stream(side)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        for call in range(calls):
-            layers[call % len(layers)](x, y)
-    times = []
-    for repeat in range(WARM + REPEATS):
-        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        start.record()
-        graph.replay()
-        end.record()
-        end.synchronize()
-        if repeat >= WARM:
-            times.append(start.elapsed_time(end) / 1e3 / calls)
-    return statistics.median(times)

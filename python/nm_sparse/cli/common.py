@@ -100,9 +100,19 @@ def print_json(report: Any) -> None:
     print(json.dumps(report, indent=1))
 
 
-def progress(items: Sequence[Any], unit: str) -> Iterable[Any]:
-    """`items`, with a bar on standard error where that is a terminal."""
-    return tqdm(items, unit=f" {unit}", file=sys.stderr, disable=None, leave=False)
+def progress(
+    items: Iterable[Any], unit: str, total: Optional[int] = None
+) -> Iterable[Any]:
+    """`items`, with a bar on standard error where that is a terminal; `total` is their
+    number where they do not tell."""
+    return tqdm(
+        items,
+        total=total,
+        unit=f" {unit}",
+        file=sys.stderr,
+        disable=None,
+        leave=False,
+    )
 
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:

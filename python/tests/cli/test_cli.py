@@ -264,7 +264,9 @@ def test_wrong_command_lines(model, capsys):
     assert "'1,x' is no list of numbers" in capsys.readouterr().err
     assert code_of("--help") == code_of("--version") == 0
     assert capsys.readouterr().out.endswith(f"\nnm_sparse {nm_sparse.__version__}\n")
-    for command in ("convert", "prune", "inspect", "explain", "advise", "bench"):
+    for command in (
+        "convert", "prune", "inspect", "explain", "advise", "bench", "tune",
+    ):  # fmt: skip
         assert code_of(command, "--help") == 0
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""`python -m nm_sparse explain | advise | bench`: what they ask of the compiler."""
+"""`python -m nm_sparse explain | advise | bench | tune`: what they ask for."""
 
 import json
 import sys
@@ -8,7 +8,9 @@ import types
 import pytest
 
 from nm_sparse import Encoding
-from nm_sparse.cli import bench, main
+from nm_sparse.cli import bench, main, tune
+from nm_sparse.tuning import times as times_module
+from nm_sparse.tuning.tune import Tuned
 
 pytestmark = pytest.mark.slow
 
@@ -126,7 +128,47 @@ def test_bench_without_a_gpu(monkeypatch, capsys):
     assert run("bench", "--encoding", "free", "--shape", "K=64,N=32") == 2
 
 
-def test_bench_compares_with_the_dense_layer(use, monkeypatch, capsys):
+def test_tune_without_a_gpu(monkeypatch, capsys, tmp_path):
+    monkeypatch.setattr(tune, "count_gpus", lambda: 0)
+    database = str(tmp_path / "a.jsonl")
+    layer = ("tune", "--encoding", "2:4", "--shape", "K=64,N=32")
+    assert run(*layer, "--database", database) == 3
+    assert "there is no GPU to measure on" in capsys.readouterr().err
+    assert run(*layer, "--database", database, "--candidates", "0") == 2
+    assert "--candidates is 0: legal are 1 and more" in capsys.readouterr().err
+
+
+def test_tune_says_what_it_found(monkeypatch, capsys, tmp_path):
+    def search(layers, tokens, database, gpu, candidates, minutes):
+        assert gpu == "h200" and candidates == 12 and minutes is None
+        for spec in layers:
+            for count in tokens:
+                wrong = ("#b",) if count == 5 else ()
+                yield Tuned(spec, count, "#a", 2.0, float("nan"), 3.0, 4, wrong)
+
+    monkeypatch.setattr(tune, "count_gpus", lambda: 1)
+    monkeypatch.setattr(tune, "device_gpu", lambda: "h200")
+    monkeypatch.setattr(tune, "tune", search)
+    database = str(tmp_path / "a.jsonl")
+    layers = ("--shape", "K=64,N=32", "--shape", "K=128,N=32")
+    command = ("tune", "--encoding", "2:4", *layers, "--database", database)
+    assert run(*command, "--tokens", "1,3", "--json") == 0
+    rows = report(capsys)["tuned"]
+    assert [(row["inputs"], row["tokens"]) for row in rows] == [
+        (64, 1), (64, 3), (128, 1), (128, 3),
+    ]  # fmt: skip
+    assert rows[0]["us"] == 2 and rows[0]["model_us"] is None
+    # Wrong results are told, and are a failure.
+    assert run(*command, "--tokens", "5") == 1
+    said = capsys.readouterr()
+    assert f"2 entries are new in {database}" in said.out
+    assert "2 schedules gave wrong results and were left out" in said.err
+    monkeypatch.setattr(tune, "device_gpu", lambda: None)
+    assert run(*command) == 1
+    assert "GPU 0 has no name in databases" in capsys.readouterr().err
+
+
+def test_bench_compares_with_the_dense_layer(monkeypatch, capsys):
     torch = pytest.importorskip("torch")
 
     class Program:
@@ -140,11 +182,11 @@ def test_bench_compares_with_the_dense_layer(use, monkeypatch, capsys):
             return y.copy_(x @ weight.T)
 
     program = Program()
-    use("runtime.program", types.SimpleNamespace(compile=lambda spec: program))
-    use("layers.specs", types.SimpleNamespace(LinearSpec=lambda *fields: fields))
+    monkeypatch.setattr(bench, "compile_program", lambda spec: program)
     monkeypatch.setattr(bench, "count_gpus", lambda: 1)
     monkeypatch.setattr(bench, "DEVICE", "cpu")
-    monkeypatch.setattr(bench, "COLD_BYTES", 10000)
+    monkeypatch.setattr(times_module, "DEVICE", "cpu")
+    monkeypatch.setattr(times_module, "COLD_BYTES", 10000)
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda: "a GPU")
     times = iter([2e-6, 4e-6] * 4)
     monkeypatch.setattr(bench, "seconds_per_call", lambda *unused: next(times))

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The search for the fastest schedules, with times that are made up."""
+
+import itertools
+import json
+
+import pytest
+
+import nm_sparse as nm
+from nm_sparse.bindings import library as native
+from nm_sparse.layers.specs import LinearSpec
+from nm_sparse.tuning import times
+from nm_sparse.tuning import tune as search
+
+pytest.importorskip("torch")
+pytestmark = pytest.mark.skipif(
+    not native.available(), reason="no library of the compiler"
+)
+
+SPEC = LinearSpec("#nm_sparse.encoding<2:4, dim = 1>", 32, 64, "f32")
+SCHEDULES = ["a", "wrong", "none", "b"]  # one of which cannot be compiled
+SECONDS = {"dense": 5e-6, "a": 3e-6, "b": 2e-6}
+
+
+class Program:
+    def __init__(self, schedule):
+        self.schedule = schedule
+
+    def prepare(self, packed, like):
+        return packed.to_dense(like=like)
+
+    def __call__(self, x, weight, y):
+        y.copy_(x @ weight.T)
+        if self.schedule == "wrong":
+            y[0, 0] += 1
+
+
+@pytest.fixture
+def gpu(monkeypatch):
+    """No GPU: layers run on the CPU, and take the times above."""
+
+    monkeypatch.setattr(times, "DEVICE", "cpu")
+    monkeypatch.setattr(times, "COLD_BYTES", 1)
+
+    def compile_as(spec, tokens, gpu, problem, schedule):
+        if schedule == "none":
+            return None
+        return Program(schedule)
+
+    def take_turns(graphs):
+        names = list(SECONDS)[: len(graphs)]
+        return [[SECONDS[name], SECONDS[name] * 1.1, SECONDS[name]] for name in names]
+
+    def list_candidates(spec, tokens, count, gpu):
+        problem = {"gpu": gpu, "tokens": tokens, "inputs": spec.inputs}
+        return problem, SCHEDULES[:count]
+
+    monkeypatch.setattr(search, "Graph", lambda *unused: None)
+    monkeypatch.setattr(search, "compile_as", compile_as)
+    monkeypatch.setattr(search, "take_turns", take_turns)
+    monkeypatch.setattr(search, "list_candidates", list_candidates)
+
+
+def test_the_fastest_right_schedule_is_kept(gpu, tmp_path):
+    database = tmp_path / "a.jsonl"
+    (found,) = nm.tune([SPEC], [3], database, "h200")
+    assert found.schedule == "b" and found.wrong == ("wrong",)
+    assert found.us == pytest.approx(2) and found.model_us == pytest.approx(3)
+    assert found.dense_us == pytest.approx(5) and found.candidates == 2
+    (entry,) = map(json.loads, database.read_text().splitlines())
+    assert entry["schedule"] == "b" and entry["us"] == pytest.approx(2)
+    assert entry["spread"] == pytest.approx(0.1)
+    assert entry["gpu"] == "h200" and entry["tokens"] == 3
+    (found,) = nm.tune([SPEC], [4], database, "h200", candidates=1)
+    assert found.schedule == "a" and not found.wrong
+
+
+def test_a_search_goes_on_where_another_one_ended(gpu, tmp_path):
+    database = tmp_path / "a.jsonl"
+    first = list(itertools.islice(nm.tune([SPEC], [1, 2, 3], database, "h200"), 2))
+    assert [one.tokens for one in first] == [1, 2]
+    rest = list(nm.tune([SPEC], [1, 2, 3], database, "h200"))
+    assert [one.tokens for one in rest] == [3]
+    assert len(database.read_text().splitlines()) == 3
+    assert not list(nm.tune([SPEC], [4], database, "h200", minutes=0))
+
+
+def test_what_is_refused(gpu, tmp_path, monkeypatch):
+    database = tmp_path / "a.jsonl"
+    biased = LinearSpec(SPEC.encoding, 32, 64, "f32", bias=True)
+    with pytest.raises(ValueError, match="without bias and activation"):
+        list(nm.tune([biased], [1], database, "h200"))
+    monkeypatch.setattr(search, "list_candidates", lambda *unused: ({}, ["wrong"]))
+    with pytest.raises(RuntimeError, match="1 of 1 are wrong"):
+        list(nm.tune([SPEC], [1], database, "h200"))
+    assert not database.exists()
+    database.write_text("{\n")
+    with pytest.raises(ValueError):
+        list(nm.tune([SPEC], [1], database, "h200"))
+
+
+def test_candidates_are_those_of_the_model():
+    spec = LinearSpec("#nm_sparse.encoding<8:32, block = [1, 64], dim = 1>", 128, 256)
+    problem, schedules = search.list_candidates(spec, 64, 6, "h200")
+    assert problem["gpu"] == "h200" and problem["tokens"] == 64
+    assert (problem["inputs"], problem["outputs"]) == (256, 128)
+    assert 2 <= len(schedules) <= 6 and len(set(schedules)) == len(schedules)
+    program = search.compile_as(spec, 64, "h200", problem, schedules[-1])
+    other = search.compile_as(spec, 64, "h200", problem, schedules[0])
+    assert program.ptx != other.ptx
+    assert nm.compile(spec, gpu="h200", tokens=[64], tuned=[]).ptx == other.ptx
