@@ -39,7 +39,7 @@ double nm_sparse::countTransposed(Operation *op, int64_t tokens) {
   if (!product)
     return countBytes(cast<ShapedType>(op->getResult(0).getType()), tokens);
   return countBytes(cast<ShapedType>(product.getX().getType()), tokens) *
-         *MatmulProblem::get(product, tokens).patchShare;
+         MatmulProblem::get(product, tokens).patchShare.value_or(1);
 }
 
 double nm_sparse::predictTranspose(ShapedType type, int64_t dynamicExtent,

@@ -52,8 +52,9 @@ Compiles linalg with sparse weights to GPU kernels.
   --objective O      what schedules are compared by: time (default), energy, or
                      edp, energy times time (docs/Energy.md)
   --tuned FILE       take schedules that were measured from this database, where
-                     it has some (docs/Tuning.md); may be given again. Default:
-                     those that NM_SPARSE_TUNED names, between colons
+                     it has some (docs/Tuning.md); may be given again, and be
+                     empty for none. Default: those that NM_SPARSE_TUNED names,
+                     between colons
   --storage S        of packed weights: auto (default; as the pattern and the
                      elements say), canonical or bitmap
   --embed HOW        weights of other patterns that are 2:4, too, such as all of
@@ -296,6 +297,8 @@ static void chooseTuned(CompileOptions &options) {
                               /*KeepEmpty=*/false);
       options.tuned.assign(files.begin(), files.end());
     }
+  // An empty name is none.
+  llvm::erase(options.tuned, "");
   options.pipeline.tuned = options.tuned;
 }
 

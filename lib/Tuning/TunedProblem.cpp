@@ -33,8 +33,13 @@ TunedProblem TunedProblem::get(MatmulOp op, int64_t tokens, const Chip &chip) {
   result.type = problem.format->name.str();
   result.x = getLayout(problem.xFeatureMajor);
   result.y = getLayout(problem.yFeatureMajor);
-  if (problem.patches)
-    result.patches = print(problem.patches) + " of " + print(problem.image);
+  if (problem.patches) {
+    // The batch is in the tokens.
+    SmallVector<int64_t> shape(problem.image.getShape());
+    shape[problem.patches.getImageDim('b')] = ShapedType::kDynamic;
+    result.patches =
+        print(problem.patches) + " of " + print(problem.image.clone(shape));
+  }
   result.writtenBytes = problem.epilogue.writtenBytes;
   result.readBytes = problem.epilogue.readBytes;
   result.batch = problem.batch;

@@ -14,8 +14,8 @@
 using namespace mlir;
 using namespace mlir::nm_sparse;
 
-/// What a line says it is. Files of another version are refused: a field that
-/// is not known could change what was measured.
+/// The version that each line names. Files of another version are refused: a
+/// field that is not known could change what was measured.
 static constexpr int64_t kVersion = 1;
 
 llvm::json::Object nm_sparse::toJSON(const TunedProblem &problem) {

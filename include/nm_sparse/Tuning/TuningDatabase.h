@@ -2,8 +2,8 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What was measured is data: lines of JSON, one for each problem, with the
-// fastest schedule, its time and that of the dense product (docs/Tuning.md).
+// Measurements are data: lines of JSON, one for each problem, with the fastest
+// schedule, its time and that of the dense product (docs/Tuning.md).
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,7 +28,7 @@ struct TunedProblem {
   std::string storage;  ///< The attribute; canonical where there is none.
   std::string type;     ///< Of activations and values, such as f16.
   std::string x, y;     ///< feature-major or token-major.
-  /// Of a convolution, the geometry and the image; empty for others.
+  /// The geometry and the image of a convolution; empty for other products.
   std::string patches;
   /// Bytes that the epilogue writes and reads for each element of the result.
   int64_t writtenBytes = 0, readBytes = 0;
@@ -52,8 +52,8 @@ struct TunedEntry {
   std::string driver;   ///< Version that ran it.
 };
 
-/// What a line of a database says of a problem; with the members of
-/// `TunedEntry` besides, it is a line.
+/// The fields of a line that say the problem; with those of `TunedEntry` they
+/// are a line.
 llvm::json::Object toJSON(const TunedProblem &problem);
 llvm::json::Object toJSON(const TunedEntry &entry);
 bool fromJSON(const llvm::json::Value &value, TunedEntry &entry,

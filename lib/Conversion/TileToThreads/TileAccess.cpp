@@ -17,7 +17,7 @@
 using namespace mlir;
 using namespace mlir::nm_sparse;
 
-/// What `buffer` is a tile of.
+/// The buffer that `buffer` is a tile of.
 static Value getWhole(Value buffer) {
   while (auto tile = buffer.getDefiningOp<memref::SubViewOp>())
     buffer = tile.getSource();

@@ -26,6 +26,7 @@ from . import cache
 from .function import Function, PreparedWeight
 
 DEFAULT_CHIP = "sm_90a"
+Databases = Union[str, "os.PathLike[str]"]
 _KERNELS, _MANIFEST = "kernels", "manifest"
 # Encodings that a program declares.
 _ENCODING = re.compile(re.escape(PREFIX) + r"\s*<[^<>]*>")
@@ -195,7 +196,7 @@ def compile(
     objective: str = "time",
     options: Sequence[str] = (),
     use_cache: bool = True,
-    tuned: Optional[Sequence[Union[str, os.PathLike]]] = None,
+    tuned: Union[None, Databases, Sequence[Databases]] = None,
 ) -> Program:
     """Compiles MLIR text, or a layer, to kernels.
 
@@ -208,8 +209,8 @@ def compile(
     options:    further ones of nm-compile, such as "--storage=canonical"; none that
                 name files to write, or another form than PTX.
     use_cache:  whether the result may come from disk, and is kept there.
-    tuned:      databases of measured schedules (docs/Tuning.md); None: those that
-                NM_SPARSE_TUNED names.
+    tuned:      databases of measured schedules (docs/Tuning.md), or one; none where
+                there are none; None: those that NM_SPARSE_TUNED names.
 
     Raises CompileError with the compiler's message, and LibraryNotFoundError.
     """
@@ -222,9 +223,11 @@ def compile(
     arguments += [f"--gpu={gpu}"] if gpu else []
     arguments += [f"--tokens={','.join(map(str, tokens))}"] if tokens else []
     arguments += [f"--objective={objective}", *options]
-    databases = _databases(tuned)
+    databases = _databases(tuned, options)
     arguments += [f"--tuned={database}" for database in databases]
-    # What is in a file of --bind may change.
+    if tuned is not None and not databases:
+        arguments.append("--tuned=")
+    # The contents of a file of --bind may change.
     use_cache = use_cache and not any(
         option.lstrip("-").startswith(("bind", "tuned")) for option in options
     )
@@ -240,17 +243,23 @@ def compile(
     return Program(text, chip, arguments, made)
 
 
-def _databases(tuned: Optional[Sequence[Union[str, os.PathLike]]]) -> List[str]:
-    """The databases of measured schedules that a compilation reads."""
+def _databases(
+    tuned: Union[None, Databases, Sequence[Databases]], options: Sequence[str]
+) -> List[str]:
+    """The databases of measured schedules that a compilation reads, besides those of
+    its `options`."""
+    if isinstance(tuned, (str, os.PathLike)):
+        tuned = [tuned]
     if tuned is not None:
         return [os.fspath(database) for database in tuned]
+    if any(option.lstrip("-").startswith("tuned") for option in options):
+        return []
     named = os.environ.get("NM_SPARSE_TUNED", "")
     return [database for database in named.split(os.pathsep) if database]
 
 
 def _contents(database: str) -> str:
-    """What tells a database from others of its name; the compiler says why one cannot
-    be read."""
+    """A digest of a database; the compiler says why one cannot be read."""
     try:
         with open(database, "rb") as file:
             return hashlib.sha256(file.read()).hexdigest()

@@ -3,7 +3,7 @@
 
 The cost model ranks schedules; the best of each family of kernels are compiled in
 parallel, compared with the product in float64, and timed in turns with the dense layer
-of torch. What is fastest becomes a line of a database.
+of torch. The fastest one becomes a line of a database.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from .times import Graph, dense_layers, draw, sparse_layers, take_turns
 PathLike = Union[str, "os.PathLike[str]"]
 # The largest relative error of a result, by the type that it is rounded to.
 TOLERANCES = {"f16": 2e-3, "bf16": 1.6e-2, "f32": 1e-4}
-# What an entry says of its problem; the rest was measured.
+# The fields of an entry that were measured; the others say the problem.
 _MEASURED = ("schedule", "us", "spread", "dense_us", "compiler", "driver")
 
 

@@ -58,6 +58,11 @@ def test_measured_schedules_are_taken(folder, monkeypatch):
     monkeypatch.setenv("NM_SPARSE_TUNED", os.pathsep.join(names))
     assert kernels() == measured
     assert kernels(tuned=[]) == model
+    assert kernels(tuned=[], use_cache=False) == model
+    # One that options name takes the place of the variable.
+    path = folder / "a.jsonl"
+    assert kernels(options=[f"--tuned={path}"]) == model
+    assert kernels(tuned=str(path)) == kernels(tuned=path) == model
 
 
 def test_databases_that_cannot_be_read_are_named(folder):

@@ -64,7 +64,7 @@ func.func @illegal(%x: tensor<512x256xf16>, %values: tensor<64x128xf16>, %index:
   %zero = arith.constant 0.0 : f32
   %empty = tensor.empty() : tensor<512x128xf32>
   %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<512x128xf32>) -> tensor<512x128xf32>
-  // expected-remark @below {{ignores a schedule that was measured: }}
+  // expected-warning @below {{ignores a schedule that was measured: }}
   %y = nm_sparse.matmul <8:32, block = [1, 64]> indexing_maps = [#xm, #wm, #ym]
     ins(%x, %values, %index : tensor<512x256xf16>, tensor<64x128xf16>, tensor<64x2xi8>) outs(%init : tensor<512x128xf32>) -> tensor<512x128xf32>
   return %y : tensor<512x128xf32>
@@ -83,7 +83,7 @@ func.func @unknown(%x: tensor<256x512xf16>, %values: tensor<64x128xf16>, %index:
   %zero = arith.constant 0.0 : f32
   %empty = tensor.empty() : tensor<128x512xf32>
   %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<128x512xf32>) -> tensor<128x512xf32>
-  // expected-remark @below {{ignores a schedule that was measured: it is no schedule of this compiler: }}
+  // expected-warning @below {{ignores a schedule that was measured: it is no schedule of this compiler: }}
   %y = nm_sparse.matmul <8:32, block = [1, 64]> indexing_maps = [#xm, #wm, #ym]
     ins(%x, %values, %index : tensor<256x512xf16>, tensor<64x128xf16>, tensor<64x2xi8>) outs(%init : tensor<128x512xf32>) -> tensor<128x512xf32>
   return %y : tensor<128x512xf32>

@@ -146,7 +146,7 @@ def NMSparseApplyTunedPass : Pass<"nm-sparse-apply-tuned", "::mlir::ModuleOp"> {
     tuning database (docs/Tuning.md) has for its problem on `gpu`, or for the nearest
     number of tokens of the same layer, at most twice or half as many. A schedule
     that this compiler does not know, or that is not legal for the problem or the
-    chip, is ignored with a remark. Matmuls without an entry are left for
+    chip, is ignored with a warning. Matmuls without an entry are left for
     `--nm-sparse-select-schedule`.
   }];
   let options = [

@@ -52,7 +52,7 @@ struct ApplyTuned
       return;
     std::string why = apply(op, *entry, problem, target);
     if (!why.empty())
-      op.emitRemark("ignores a schedule that was measured: ")
+      op.emitWarning("ignores a schedule that was measured: ")
           << why << " (" << entry->schedule << ")";
   }
 

@@ -116,7 +116,8 @@ static void eraseUnused(RewriterBase &rewriter, Value collapsed) {
     rewriter.eraseOp(transpose);
 }
 
-/// Computes `value`, and what it is computed from, as rows of channels.
+/// Computes `value`, and the values that it is computed from, as rows of
+/// channels.
 static Value computeRows(RewriterBase &rewriter, Value value) {
   value = exchangeDims(rewriter, value, 0);
   auto generic = value.getDefiningOp<linalg::GenericOp>();
@@ -156,7 +157,7 @@ static void keepPixels(RewriterBase &rewriter, Pixels pixels) {
       pixels.transpose, expanded, pixels.transpose.getInit(),
       ArrayRef<int64_t>({1, 0, 2}));
   rewriter.eraseOp(pixels.expand);
-  // What transposed it copies it then.
+  // The transposition has become a copy, which is not needed.
   Value rows = computeRows(rewriter, pixels.result);
   for (Operation *user : llvm::make_early_inc_range(rows.getUsers()))
     if (auto copy = dyn_cast<linalg::GenericOp>(user))

@@ -40,15 +40,22 @@ struct Image {
   Value value;
   PatchesAttr patches;
   linalg::TransposeOp transpose;
+
+  /// Pixels of the result for each image.
+  int64_t countPixels() const {
+    auto type = cast<RankedTensorType>(value.getType());
+    return patches.getOutputSize(type.getDimSize(1), 0) *
+           patches.getOutputSize(type.getDimSize(2), 1);
+  }
 };
 
 /// A convolution with its batch last between NHWC images: what puts its result
-/// into their order, and takes residuals out of it.
+/// into their order, and the operands that come out of it.
 struct Convolution {
   MatmulOp product;
   Image image;
   SmallVector<linalg::TransposeOp> results;
-  SmallVector<tensor::CollapseShapeOp> operands;
+  SmallVector<OpOperand *> operands;
 };
 } // namespace
 
@@ -57,7 +64,7 @@ static bool permutes(linalg::TransposeOp op, ArrayRef<int64_t> permutation) {
 }
 
 template <typename ReshapeOp>
-static bool groups(ReshapeOp op, ArrayRef<ReassociationIndices> wanted) {
+static bool hasGroups(ReshapeOp op, ArrayRef<ReassociationIndices> wanted) {
   return op && ArrayRef(op.getReassociationIndices()) == wanted;
 }
 
@@ -111,20 +118,28 @@ static std::optional<Image> findImage(PatchesOp op) {
     return Image{slice.getSource(), readFrom(patches, *strides), transpose};
   }
   auto expand = op.getImage().getDefiningOp<tensor::ExpandShapeOp>();
-  if (!groups(expand, getPixelGroups()) || !expand.getSrc().hasOneUse())
+  if (!hasGroups(expand, getPixelGroups()) || !expand.getSrc().hasOneUse())
     return std::nullopt;
   auto transpose = expand.getSrc().getDefiningOp<linalg::TransposeOp>();
   if (!permutes(transpose, {2, 1, 0}))
     return std::nullopt;
   auto collapse = transpose.getInput().getDefiningOp<tensor::CollapseShapeOp>();
-  if (!groups(collapse, getPixelGroups()))
+  if (!hasGroups(collapse, getPixelGroups()))
     return std::nullopt;
   return Image{collapse.getSrc(), readFrom(patches, patches.getStrides()),
                transpose};
 }
 
-/// Adds what reads the result of `found.product`. Returns false where that, or
-/// an operand of it, has tokens in an order that is not that of NHWC.
+/// Returns true if `op` exchanges the pixels of each of the images in
+/// `(pixels, batch)`, whose type is `rows`.
+static bool exchangesPixels(linalg::TransposeOp op, ShapedType rows,
+                            const Image &image) {
+  return op && exchangesRows(op) && rows.getDimSize(0) == image.countPixels();
+}
+
+/// Adds the readers of the result of `found.product`. Returns false where one
+/// of them, or an operand of it, has tokens in an order that is not that of
+/// NHWC.
 static bool findReaders(Convolution &found) {
   llvm::SmallSetVector<Value, 4> rows;
   rows.insert(found.product.getResult());
@@ -137,8 +152,8 @@ static bool findReaders(Convolution &found) {
             expand->hasOneUse()
                 ? dyn_cast<linalg::TransposeOp>(*expand->user_begin())
                 : linalg::TransposeOp();
-        if (!groups(expand, getRowGroups()) || !transpose ||
-            !exchangesRows(transpose))
+        if (!hasGroups(expand, getRowGroups()) ||
+            !exchangesPixels(transpose, expand.getResultType(), found.image))
           return false;
         found.results.push_back(transpose);
         continue;
@@ -151,22 +166,35 @@ static bool findReaders(Convolution &found) {
     auto generic = value.getDefiningOp<linalg::GenericOp>();
     if (!generic)
       continue;
+    AffineMap written =
+        generic.getMatchingIndexingMap(generic.getDpsInitOperand(0));
+    auto tokens = dyn_cast<AffineDimExpr>(written.getResult(0));
+    if (!tokens)
+      return false;
     for (OpOperand *input : generic.getDpsInputOperands()) {
       Value operand = input->get();
-      auto type = dyn_cast<RankedTensorType>(operand.getType());
-      if (!type || type.getRank() < 2 || rows.contains(operand))
+      // A bias is the same for all tokens.
+      if (rows.contains(operand) ||
+          !generic.getMatchingIndexingMap(input).isFunctionOfDim(
+              tokens.getPosition()))
         continue;
       auto collapse = operand.getDefiningOp<tensor::CollapseShapeOp>();
       auto transpose =
           collapse ? collapse.getSrc().getDefiningOp<linalg::TransposeOp>()
                    : linalg::TransposeOp();
-      if (!groups(collapse, getRowGroups()) || !transpose ||
-          !exchangesRows(transpose))
+      if (!hasGroups(collapse, getRowGroups()) ||
+          !exchangesPixels(transpose, collapse.getSrcType(), found.image))
         return false;
-      found.operands.push_back(collapse);
+      found.operands.push_back(input);
     }
   }
   return true;
+}
+
+/// Returns true if tokens are the rows of the result of `op`.
+static bool writesRows(MatmulOp op) {
+  return op.getResultMap().getResult(0) ==
+         getAffineDimExpr(op.getTokenLoop(), op.getContext());
 }
 
 static std::optional<Convolution> findConvolution(MatmulOp op) {
@@ -176,7 +204,7 @@ static std::optional<Convolution> findConvolution(MatmulOp op) {
   // Rows are gathered of feature-major activations.
   ScheduleAttr given = getSchedule(op);
   std::optional<Image> image =
-      patches && op.isXFeatureMajor() && !op.hasBatch() &&
+      patches && op.isXFeatureMajor() && !op.hasBatch() && writesRows(op) &&
               !(given && given.gathersX()) &&
               op.getInit().getDefiningOp<linalg::FillOp>()
           ? findImage(patches)
@@ -216,11 +244,16 @@ static void readPixels(RewriterBase &rewriter, Convolution &convolution) {
     rewriter.replaceOp(op, expanded);
     rewriter.eraseOp(expand);
   }
-  for (tensor::CollapseShapeOp op : convolution.operands) {
-    auto transpose = op.getSrc().getDefiningOp<linalg::TransposeOp>();
-    rewriter.setInsertionPoint(op);
-    rewriter.replaceOpWithNewOp<tensor::CollapseShapeOp>(
-        op, transpose.getInput(), getRowGroups());
+  for (OpOperand *operand : convolution.operands) {
+    auto collapse = operand->get().getDefiningOp<tensor::CollapseShapeOp>();
+    auto transpose = collapse.getSrc().getDefiningOp<linalg::TransposeOp>();
+    rewriter.setInsertionPoint(collapse);
+    Value rows = tensor::CollapseShapeOp::create(
+        rewriter, collapse.getLoc(), transpose.getInput(), getRowGroups());
+    rewriter.modifyOpInPlace(operand->getOwner(), [&] { operand->set(rows); });
+    if (!collapse->use_empty())
+      continue;
+    rewriter.eraseOp(collapse);
     if (transpose->use_empty())
       rewriter.eraseOp(transpose);
   }

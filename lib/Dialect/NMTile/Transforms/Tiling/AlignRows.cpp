@@ -87,7 +87,8 @@ void Joined::find(Value value, int64_t last, int64_t row) {
     } else if (auto view = dyn_cast<InterleavedViewOp>(owner)) {
       // Rows of the entries of a batch may have gaps between them.
       int64_t by = view.getInverse() ? 1 : -1;
-      find(view.getResult(), last + by, row + by);
+      if (row + by >= 0)
+        find(view.getResult(), last + by, row + by);
     } else if (auto forall = dyn_cast<scf::ForallOp>(owner)) {
       if (llvm::is_contained(forall.getOutputs(), value))
         find(forall.getTiedOpResult(&use), last, row);

@@ -47,8 +47,10 @@ static void foldIntoWrites(RewriterBase &rewriter, linalg::TransposeOp op) {
   Location loc = op.getLoc();
   Value init = written->init->get();
   rewriter.setInsertionPoint(written->forall);
-  Value view = InterleavedViewOp::create(rewriter, loc, init.getType(),
-                                         op.getInit(), /*inverse=*/UnitAttr());
+  // Each product writes a tensor of its own, equal ones may be one here.
+  Value target = rewriter.clone(*empty)->getResult(0);
+  Value view = InterleavedViewOp::create(rewriter, loc, init.getType(), target,
+                                         /*inverse=*/UnitAttr());
   rewriter.modifyOpInPlace(written->forall, [&] { written->init->set(view); });
   rewriter.setInsertionPoint(op);
   rewriter.replaceOpWithNewOp<InterleavedViewOp>(

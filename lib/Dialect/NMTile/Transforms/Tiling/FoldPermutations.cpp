@@ -80,6 +80,8 @@ static bool foldIntoWrites(RewriterBase &rewriter, PermuteOp op) {
     redirectReads(rewriter, *written, view);
     rewriter.setInsertionPoint(written->forall);
   }
+  // Each product writes a tensor of its own, equal ones may be one here.
+  empty = rewriter.clone(*empty.getDefiningOp())->getResult(0);
   Value view = createView(rewriter, op, empty);
   rewriter.modifyOpInPlace(written->forall, [&] { written->init->set(view); });
   if (Operation *before = init.getDefiningOp(); before && before->use_empty())

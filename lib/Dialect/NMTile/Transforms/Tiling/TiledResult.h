@@ -18,7 +18,7 @@ bool isReadByTiles(OpOperand &use);
 /// A result of a product that is written tile by tile.
 struct TiledResult {
   scf::ForallOp forall;
-  /// What the tiles are written to, outside and inside of `forall`.
+  /// The tensor that the tiles are written to, outside and inside of `forall`.
   OpOperand *init = nullptr;
   BlockArgument tile;
 };
