@@ -209,8 +209,8 @@ def compile(
     options:    further ones of nm-compile, such as "--storage=canonical"; none that
                 name files to write, or another form than PTX.
     use_cache:  whether the result may come from disk, and is kept there.
-    tuned:      databases of measured schedules (docs/Tuning.md), or one; none where
-                there are none; None: those that NM_SPARSE_TUNED names.
+    tuned:      databases of measured schedules (docs/Tuning.md), or one; an empty
+                list: none at all; None: those that NM_SPARSE_TUNED names.
 
     Raises CompileError with the compiler's message, and LibraryNotFoundError.
     """
