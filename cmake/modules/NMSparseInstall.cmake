@@ -18,3 +18,6 @@ install(FILES
   ${PROJECT_BINARY_DIR}/${_package_dir}/NMSparseConfig.cmake
   ${PROJECT_BINARY_DIR}/${_package_dir}/NMSparseConfigVersion.cmake
   DESTINATION ${_package_dir})
+
+# Databases of measured schedules (docs/Tuning.md).
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/share/nm_sparse DESTINATION share)

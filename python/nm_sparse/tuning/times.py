@@ -32,6 +32,18 @@ def count_gpus() -> int:
     return count.value
 
 
+def driver_version() -> str:
+    """The version of CUDA that the driver has, such as 13.0; "" without a driver."""
+    version = ctypes.c_int(0)
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return ""
+    if driver.cuDriverGetVersion(ctypes.byref(version)):
+        return ""
+    return f"{version.value // 1000}.{version.value % 1000 // 10}"
+
+
 def draw(torch: Any, shape: Sequence[int], inputs: int, dtype: str, seed: int) -> Any:
     """Random numbers whose products over `inputs` of them are about 1."""
     generator = torch.Generator(DEVICE).manual_seed(seed)

@@ -25,7 +25,7 @@ from ..layers.specs import LinearSpec
 from ..pruning.prune import prune
 from ..runtime.program import Program, compile
 from ..tensors.packed_tensor import pack
-from .times import Graph, dense_layers, draw, sparse_layers, take_turns
+from .times import Graph, dense_layers, draw, driver_version, sparse_layers, take_turns
 
 PathLike = Union[str, "os.PathLike[str]"]
 # The largest relative error of a result, by the type that it is rounded to.
@@ -157,7 +157,7 @@ class _Layer:
             "spread": spread,
             "dense_us": statistics.median(dense) * 1e6,
             "compiler": library.version(),
-            "driver": _driver(torch),
+            "driver": driver_version(),
         }
         found = Tuned(
             spec,
@@ -170,13 +170,6 @@ class _Layer:
             tuple(wrong),
         )
         return entry, found
-
-
-def _driver(torch: Any) -> str:
-    try:
-        return str(torch.cuda.driver_version())
-    except (AttributeError, RuntimeError):
-        return ""
 
 
 def tune(
