@@ -67,7 +67,7 @@ class Layer:
         )
 
     def others(self, epilogue):
-        """What the epilogue reads: a bias, and a residual."""
+        """The operands of the epilogue: a bias, and a residual."""
         shape = [self.conv.sizes()[letter] for letter in self.result_order]
         if epilogue == "cast":
             return []

@@ -26,7 +26,7 @@ struct TunedProblem {
   std::string gpu;      ///< Such as h200.
   std::string encoding; ///< As the weight's type has it.
   std::string storage;  ///< The attribute; canonical where there is none.
-  std::string type;     ///< Of activations and values, such as f16.
+  std::string type;     ///< The activations and values, such as f16.
   std::string x, y;     ///< feature-major or token-major.
   /// The geometry and the image of a convolution; empty for other products.
   std::string patches;
@@ -46,8 +46,8 @@ struct TunedEntry {
   TunedProblem problem;
   std::string schedule; ///< The text of a #nm_tile.schedule.
   double us = 0;        ///< Median time of the kernel, in microseconds.
-  double spread = 0;    ///< Of the samples, as a share of the median.
-  double denseUs = 0;   ///< Of the dense product; 0 where it was not measured.
+  double spread = 0;    ///< The samples vary by this share of the median.
+  double denseUs = 0;   ///< The dense product takes this; 0: not measured.
   std::string compiler; ///< Version that made the kernel.
   std::string driver;   ///< Version that ran it.
 };

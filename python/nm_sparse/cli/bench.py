@@ -21,7 +21,6 @@ from ..tuning.times import (
     sparse_layers,
 )
 from .common import (
-    NO_GPU,
     OK,
     USAGE,
     CommandError,
@@ -33,6 +32,7 @@ from .common import (
     read_counts,
     read_encoding,
     read_shape,
+    require_gpu,
 )
 
 
@@ -61,12 +61,7 @@ def run(args: argparse.Namespace) -> int:
     if encoding.is_free:
         raise CommandError("--encoding is free: legal is n:m, in one level or two",
                            USAGE)  # fmt: skip
-    if count_gpus() == 0:
-        raise CommandError(
-            "there is no GPU to measure on: legal is a machine with one; `advise` "
-            "predicts times without",
-            NO_GPU,
-        )
+    require_gpu(count_gpus())
     try:
         import torch
     except ImportError:

@@ -24,6 +24,16 @@ class CommandError(Exception):
         self.code = code
 
 
+def require_gpu(count: int) -> None:
+    """Raises CommandError where there are no GPUs to measure on."""
+    if count == 0:
+        raise CommandError(
+            "there is no GPU to measure on: legal is a machine with one; `advise` "
+            "predicts times without",
+            NO_GPU,
+        )
+
+
 def _pair(text: str) -> Tuple[int, int]:
     try:
         bk, bn = (int(part) for part in text.split(","))

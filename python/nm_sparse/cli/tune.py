@@ -13,7 +13,6 @@ from ..layers.specs import LinearSpec
 from ..tuning.times import TYPES, count_gpus
 from ..tuning.tune import Tuned, tune
 from .common import (
-    NO_GPU,
     OK,
     USAGE,
     CommandError,
@@ -25,6 +24,7 @@ from .common import (
     read_counts,
     read_encoding,
     read_shape,
+    require_gpu,
 )
 
 
@@ -63,12 +63,7 @@ def run(args: argparse.Namespace) -> int:
     if args.candidates < 1:
         raise CommandError(f"--candidates is {args.candidates}: legal are 1 and more",
                            USAGE)  # fmt: skip
-    if count_gpus() == 0:
-        raise CommandError(
-            "there is no GPU to measure on: legal is a machine with one; `advise` "
-            "predicts times without",
-            NO_GPU,
-        )
+    require_gpu(count_gpus())
     gpu = device_gpu()
     if gpu is None:
         raise CommandError("GPU 0 has no name in databases: legal are h100 and h200")

@@ -89,7 +89,7 @@ class Graph:
                 layers[call % len(layers)](x, y)
 
     def seconds(self) -> float:
-        """Of one call, over one replay."""
+        """The time of one call, over one replay."""
         start, end = (self._torch.cuda.Event(enable_timing=True) for _ in range(2))
         start.record()
         self._graph.replay()

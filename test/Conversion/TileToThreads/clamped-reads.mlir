@@ -12,6 +12,8 @@
 // CHECK: scf.if %{{.*}} {
 // CHECK-COUNT-64: llvm.load {{.*}} : !llvm.ptr<1> -> i32
 // CHECK-NOT: llvm.load
+// CHECK: movmatrix
+// CHECK-NOT: llvm.load
 // CHECK: } else {
 // CHECK: %[[OWN:.*]] = llvm.inttoptr
 // CHECK: %[[FIRST:.*]] = llvm.inttoptr
@@ -46,7 +48,7 @@ func.func @residual(%x: memref<32x128xf16, #nm_tile.shared<swizzled_blocks>>, %v
   return
 }
 
-// Of 32 bits, or of an odd number of outputs, each element is read alone. Where the
+// Elements of 32 bits, or of an odd number of outputs, are read one by one. Where the
 // tile has fewer tokens, reads are of tokens that exist, without branches, 16 ahead
 // of the first store that needs them.
 

@@ -8,7 +8,8 @@
 #ym = affine_map<(m, n, k) -> (m, n)>
 #id = affine_map<(m, n) -> (m, n)>
 
-// Of two schedules the faster one; 700 tokens are nearer to 512 than a doubling.
+// The faster one of two schedules is taken; 700 tokens are nearer to 512 than a
+// doubling.
 // CHECK-LABEL: func.func @nearest
 // CHECK: nm_sparse.matmul {{.*}} config = #nm_tile.schedule<tile = [64, 64, 32], product = mma<warps = [2, 2]>
 func.func @nearest(%x: tensor<256x700xf16>, %values: tensor<64x128xf16>, %index: tensor<64x2xi8>) -> tensor<700x128xf16> {

@@ -45,7 +45,7 @@ func.func @residual(%x: tensor<576x?xf16>, %values: tensor<144x64xf16>, %index: 
   return %t : tensor<?x49x64xf16>
 }
 
-// What something else reads, too, keeps its layout.
+// A result that something else reads, too, keeps its layout.
 // CHECK-LABEL: func.func @read_twice
 // CHECK: nm_sparse.matmul {{.*}} -> tensor<64x784xf32>
 // CHECK: linalg.transpose {{.*}} permutation = [2, 1, 0]

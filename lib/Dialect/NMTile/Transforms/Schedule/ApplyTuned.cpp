@@ -5,11 +5,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "mlir/AsmParser/AsmParser.h"
+#include "mlir/IR/Diagnostics.h"
 #include "nm_sparse/Analysis/CostModel.h"
 #include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
 #include "nm_sparse/Dialect/NMTile/Transforms/Passes.h"
 #include "nm_sparse/Dialect/NMTile/Transforms/Transforms.h"
-#include "nm_sparse/Support/ErrorCollector.h"
 #include "nm_sparse/Tuning/TuningDatabase.h"
 
 namespace mlir::nm_sparse {
@@ -29,16 +29,23 @@ struct ApplyTuned
   /// empty text.
   static std::string apply(MatmulOp op, const TunedEntry &entry,
                            const MatmulProblem &problem, const Chip &target) {
-    ErrorCollector errors(op.getContext());
+    std::string first;
+    ScopedDiagnosticHandler handler(
+        op.getContext(), [&](Diagnostic &diagnostic) {
+          if (first.empty() &&
+              diagnostic.getSeverity() == DiagnosticSeverity::Error)
+            first = diagnostic.str();
+          return success();
+        });
     auto schedule = dyn_cast_or_null<ScheduleAttr>(
         parseAttribute(entry.schedule, op.getContext()));
     if (!schedule)
-      return "it is no schedule of this compiler: " + errors.getFirst().str();
+      return "it is no schedule of this compiler: " + first;
     op.setConfigAttr(schedule);
     if (succeeded(checkGivenSchedule(op, problem, target)))
       return "";
     op.removeConfigAttr();
-    return errors.getFirst().str();
+    return first.empty() ? "no reason was given" : first;
   }
 
   void visit(MatmulOp op, const TuningDatabase &database, const Chip &target) {

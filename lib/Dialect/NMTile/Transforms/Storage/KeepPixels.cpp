@@ -40,11 +40,6 @@ static bool splitsTokens(ReshapeOp reshape) {
   return groups.size() == 2 && groups[0].size() == 1 && groups[1].size() == 2;
 }
 
-static const SmallVector<ReassociationIndices> &getRowGroups() {
-  static const SmallVector<ReassociationIndices> groups = {{0, 1}, {2}};
-  return groups;
-}
-
 namespace {
 /// A result of a product, f x (p, b), of which there is b x p x f.
 struct Pixels {

@@ -285,3 +285,8 @@ Value nm_sparse::createTranspose(RewriterBase &rewriter, Value value,
 bool nm_sparse::exchangesRows(linalg::TransposeOp op) {
   return op.getPermutation() == ArrayRef<int64_t>({1, 0, 2});
 }
+
+ArrayRef<ReassociationIndices> nm_sparse::getRowGroups() {
+  static const SmallVector<ReassociationIndices> groups = {{0, 1}, {2}};
+  return groups;
+}

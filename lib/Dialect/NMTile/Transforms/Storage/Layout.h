@@ -49,6 +49,10 @@ Value createTranspose(RewriterBase &rewriter, Value value, int64_t dim);
 /// kernel for that.
 bool exchangesRows(linalg::TransposeOp op);
 
+/// The groups of a reshape between the P x B x F of such a transposition and
+/// its rows, (P, B) x F.
+ArrayRef<ReassociationIndices> getRowGroups();
+
 } // namespace mlir::nm_sparse
 
 #endif // NM_SPARSE_LIB_DIALECT_NMTILE_TRANSFORMS_STORAGE_LAYOUT_H

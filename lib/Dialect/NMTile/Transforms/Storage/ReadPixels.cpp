@@ -73,11 +73,6 @@ static ArrayRef<ReassociationIndices> getPixelGroups() {
   return groups;
 }
 
-static ArrayRef<ReassociationIndices> getRowGroups() {
-  static const SmallVector<ReassociationIndices> groups = {{0, 1}, {2}};
-  return groups;
-}
-
 static PatchesAttr readFrom(PatchesAttr patches, ArrayRef<int64_t> strides) {
   return PatchesAttr::get(patches.getContext(), patches.getKernel(), strides,
                           patches.getDilations(), patches.getLow(),
