@@ -87,7 +87,11 @@ def read_problems(database: PathLike) -> List[Dict[str, Any]]:
 def compile_as(
     spec: LinearSpec, tokens: int, gpu: str, problem: Dict[str, Any], schedule: str
 ) -> Optional[Program]:
-    """The program with that schedule, or None where it cannot be compiled."""
+    """The program with that schedule, or None where it cannot be compiled.
+
+    The compiler takes the model's choice where a schedule is not legal: its program
+    would be timed under the name of another one.
+    """
     entry = {**problem, "schedule": schedule, "us": 1.0, "spread": 0.0}
     entry.update(dense_us=0.0, compiler="", driver="")
     with tempfile.TemporaryDirectory() as folder:
@@ -95,11 +99,13 @@ def compile_as(
         with open(path, "w", encoding="utf-8") as file:
             file.write(json.dumps(entry) + "\n")
         try:
-            return compile(
+            program = compile(
                 spec, gpu=gpu, tokens=[tokens], tuned=[path], use_cache=False
             )
         except CompileError:
             return None
+    taken = [one["schedule"] for one in program.manifest["products"]]
+    return program if taken == [schedule] else None
 
 
 class _Layer:

@@ -109,3 +109,23 @@ def test_candidates_are_those_of_the_model():
     other = search.compile_as(spec, 64, "h200", problem, schedules[0])
     assert program.ptx != other.ptx
     assert nm.compile(spec, gpu="h200", tokens=[64], tuned=[]).ptx == other.ptx
+
+
+def test_schedules_that_are_not_legal_are_no_programs():
+    spec = LinearSpec("#nm_sparse.encoding<8:32, block = [1, 64], dim = 1>", 128, 256)
+    problem, (best, *_, last) = search.list_candidates(spec, 64, 6, "h200")
+    for schedule in (best, last):
+        assert search.compile_as(spec, 64, "h200", problem, schedule) is not None
+    # A tile of too many tokens, a product of sparse tensor cores, which have
+    # no such pattern, and a text of another compiler.
+    for wrong in (
+        best.replace("tile = [", "tile = [100000, "),
+        "#nm_tile.schedule<tile = [8, 64, 64], product = wgmma_sp<warps = 4>, "
+        "transfers = {x = bulk, values = bulk, index = bulk}, "
+        "pipeline = ring<stages = 8, producers = 4>, grid = flat>",
+        "#nm_tile.schedule<of_old = 1>",
+    ):
+        assert search.compile_as(spec, 64, "h200", problem, wrong) is None
+    # The schedule of another problem is not looked up at all.
+    other = {**problem, "tokens": 1024}
+    assert search.compile_as(spec, 64, "h200", other, last) is None
