@@ -20,4 +20,10 @@ install(FILES
   DESTINATION ${_package_dir})
 
 # Databases of measured schedules (docs/Tuning.md).
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/share/nm_sparse DESTINATION share)
+if(SKBUILD)
+  # Into the Python package, which reads that of its GPU.
+  install(DIRECTORY ${PROJECT_SOURCE_DIR}/share/nm_sparse/tuned
+    DESTINATION nm_sparse COMPONENT python)
+else()
+  install(DIRECTORY ${PROJECT_SOURCE_DIR}/share/nm_sparse DESTINATION share)
+endif()

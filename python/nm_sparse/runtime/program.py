@@ -3,9 +3,7 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-import os
 import re
 import threading
 from functools import cached_property, lru_cache
@@ -22,11 +20,10 @@ from ..bindings.library import (
 from ..compiler import CompileError
 from ..encoding import Encoding
 from ..encoding.encoding_text import PREFIX
-from . import cache
+from . import cache, databases
 from .function import Function, PreparedWeight
 
 DEFAULT_CHIP = "sm_90a"
-Databases = Union[str, "os.PathLike[str]"]
 _KERNELS, _MANIFEST = "kernels", "manifest"
 # Encodings that a program declares.
 _ENCODING = re.compile(re.escape(PREFIX) + r"\s*<[^<>]*>")
@@ -196,7 +193,7 @@ def compile(
     objective: str = "time",
     options: Sequence[str] = (),
     use_cache: bool = True,
-    tuned: Union[None, Databases, Sequence[Databases]] = None,
+    tuned: Union[None, databases.PathLike, Sequence[databases.PathLike]] = None,
 ) -> Program:
     """Compiles MLIR text, or a layer, to kernels.
 
@@ -210,7 +207,8 @@ def compile(
                 name files to write, or another form than PTX.
     use_cache:  whether the result may come from disk, and is kept there.
     tuned:      databases of measured schedules (docs/Tuning.md), or one; an empty
-                list: none at all; None: those that NM_SPARSE_TUNED names.
+                list: none at all; None: those that NM_SPARSE_TUNED names, and where
+                that is not set the one of the package for `gpu`, if it has one.
 
     Raises CompileError with the compiler's message, and LibraryNotFoundError.
     """
@@ -223,15 +221,15 @@ def compile(
     arguments += [f"--gpu={gpu}"] if gpu else []
     arguments += [f"--tokens={','.join(map(str, tokens))}"] if tokens else []
     arguments += [f"--objective={objective}", *options]
-    databases = _databases(tuned, options)
-    arguments += [f"--tuned={database}" for database in databases]
-    if tuned is not None and not databases:
+    named = databases.choose(tuned, options, gpu)
+    arguments += [f"--tuned={database}" for database in named]
+    if tuned is not None and not named:
         arguments.append("--tuned=")
     # The contents of a file of --bind may change.
     use_cache = use_cache and not any(
         option.lstrip("-").startswith(("bind", "tuned")) for option in options
     )
-    contents = [_contents(database) for database in databases] if use_cache else []
+    contents = [databases.digest(database) for database in named] if use_cache else []
     key = ""
     if use_cache:
         key = cache.key(cache.compiler_key(), text, [*arguments, *contents])
@@ -241,30 +239,6 @@ def compile(
         if use_cache:
             cache.write(key, made)
     return Program(text, chip, arguments, made)
-
-
-def _databases(
-    tuned: Union[None, Databases, Sequence[Databases]], options: Sequence[str]
-) -> List[str]:
-    """The databases of measured schedules that a compilation reads, besides those of
-    its `options`."""
-    if isinstance(tuned, (str, os.PathLike)):
-        tuned = [tuned]
-    if tuned is not None:
-        return [os.fspath(database) for database in tuned]
-    if any(option.lstrip("-").startswith("tuned") for option in options):
-        return []
-    named = os.environ.get("NM_SPARSE_TUNED", "")
-    return [database for database in named.split(os.pathsep) if database]
-
-
-def _contents(database: str) -> str:
-    """A digest of a database; the compiler says why one cannot be read."""
-    try:
-        with open(database, "rb") as file:
-            return hashlib.sha256(file.read()).hexdigest()
-    except OSError:
-        return ""
 
 
 @lru_cache(maxsize=1024)

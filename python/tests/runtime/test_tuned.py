@@ -3,6 +3,7 @@
 
 import json
 import os
+import time
 
 import pytest
 
@@ -10,6 +11,7 @@ from nm_sparse import compiler
 from nm_sparse.bindings import library as native
 from nm_sparse.compiler import CompileError
 from nm_sparse.layers.specs import LinearSpec
+from nm_sparse.runtime import databases
 from nm_sparse.runtime.program import compile
 
 pytestmark = pytest.mark.skipif(
@@ -27,9 +29,10 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def candidates():
+def candidates(gpu=None):
     """The problem of the layer, and schedules for it, the model's best one first."""
     arguments = ["-", "-o", "-", f"--tokens={TOKENS}", "--candidates=3"]
+    arguments += [f"--gpu={gpu}"] if gpu else []
     (product,) = json.loads(compiler.run(arguments, SPEC.mlir()).text)
     ranked = sorted(product["candidates"], key=lambda one: one["predicted_us"])
     return product["tuning"], [one["schedule"] for one in ranked]
@@ -78,3 +81,62 @@ def test_schedules_that_are_not_legal_are_ignored(folder):
     write(folder / "a.jsonl", problem, "#nm_tile.schedule<of_old = 1>")
     made = compile(SPEC, tokens=[TOKENS], tuned=[folder / "a.jsonl"])
     assert made.ptx == kernels()
+
+
+@pytest.fixture
+def shipped(folder, monkeypatch):
+    """A folder in the place of that of the package."""
+    monkeypatch.setattr(databases, "_FOLDERS", (folder / "none", folder / "tuned"))
+    databases.shipped.cache_clear()
+    (folder / "tuned").mkdir()
+    yield folder / "tuned"
+    databases.shipped.cache_clear()
+
+
+def test_the_database_of_the_package_is_taken(shipped, folder, monkeypatch):
+    problem, (*_, last) = candidates("h200")
+    write(shipped / "h200.jsonl", problem, last)
+    model, measured = kernels(gpu="h200", tuned=[]), kernels(gpu="h200")
+    assert measured != model
+    assert measured == kernels(gpu="h200", tuned=shipped / "h200.jsonl")
+    # Another GPU has none; what is named, even if it is nothing, takes its place.
+    other = compile(SPEC, gpu="h100", tokens=[TOKENS])
+    assert not any("tuned" in argument for argument in other.arguments)
+    unknown = compile(SPEC, chip="sm_90a", tokens=[TOKENS])
+    assert not any("tuned" in argument for argument in unknown.arguments)
+    assert kernels(gpu="h200", options=["--tuned="]) == model
+    monkeypatch.setenv("NM_SPARSE_TUNED", "")
+    assert kernels(gpu="h200") == model
+    (folder / "a.jsonl").write_text("")
+    monkeypatch.setenv("NM_SPARSE_TUNED", str(folder / "a.jsonl"))
+    assert kernels(gpu="h200") == model
+
+
+def test_the_package_has_a_database(monkeypatch):
+    monkeypatch.delenv("NM_SPARSE_TUNED", raising=False)
+    assert databases.shipped("h100") is None and databases.shipped("") is None
+    (own,) = databases.choose(None, (), "h200")
+    assert own == databases.shipped("h200") and os.path.getsize(own) > 1000
+    assert databases.choose([], (), "h200") == databases.choose(None, (), None) == []
+
+
+def test_databases_are_read_once(folder, monkeypatch):
+    path = folder / "large.jsonl"
+    path.write_text("\n" * (8 << 20))
+    first = databases.digest(str(path))
+    reads = []
+    monkeypatch.setattr("builtins.open", lambda *args: reads.append(args))
+    began = time.perf_counter()
+    assert {databases.digest(str(path)) for _ in range(1000)} == {first}
+    assert time.perf_counter() - began < 1  # a thousand layers, a millisecond each
+    assert not reads
+    monkeypatch.undo()
+    # Another size, another time, another file.
+    path.write_text("\n")
+    second = databases.digest(str(path))
+    path.write_text(" ")
+    os.utime(path, ns=(1, 1))
+    third = databases.digest(str(path))
+    assert len({first, second, third}) == 3
+    path.unlink()
+    assert databases.digest(str(path)) == ""
