@@ -46,6 +46,8 @@ from .runtime.emulator import emulate
 from .runtime.function import Function, PreparedWeight
 from .runtime.program import Program, advise, compile
 from .tensors.packed_tensor import PackedTensor, pack
+from .tuning.sources import find_tunable
+from .tuning.tunable import Tunable, TunableLayer
 from .tuning.tune import Tuned, tune
 
 __version__ = "0.1.0"
@@ -70,6 +72,8 @@ __all__ = [
     "PreparedWeight",
     "Program",
     "RuntimeFailure",
+    "Tunable",
+    "TunableLayer",
     "Tuned",
     "Weight",
     "advise",
@@ -78,6 +82,7 @@ __all__ = [
     "decode",
     "emulate",
     "encode",
+    "find_tunable",
     "index_dtype",
     "innermost_weight",
     "kept_importance",

@@ -63,13 +63,16 @@ def dense_layers(torch: Any, weight: Any) -> List[Layer]:
     return [lambda x, y, w=w: torch.mm(x, w, out=y) for w in weights]
 
 
-def sparse_layers(program: Any, packed: Any, like: Any) -> List[Layer]:
+def sparse_layers(
+    program: Any, packed: Any, like: Any, others: Sequence[Any] = ()
+) -> List[Layer]:
     """The function of a program, of several copies of its packed weight.
 
-    like:  an array on the GPU.
+    like:    an array on the GPU.
+    others:  what the function takes between the weight and y.
     """
     weights = [program.prepare(packed, like=like) for _ in range(copies(packed.nbytes))]
-    return [lambda x, y, w=w: program(x, w, y) for w in weights]
+    return [lambda x, y, w=w: program(x, w, *others, y) for w in weights]
 
 
 class Graph:

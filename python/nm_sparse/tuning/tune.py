@@ -10,40 +10,45 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import statistics
 import tempfile
 import time
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Dict, Iterable, Iterator, List, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple, Union
 
-from .. import compiler
 from ..bindings import library
 from ..compiler import CompileError
 from ..encoding import Encoding
-from ..layers.specs import LinearSpec
-from ..pruning.prune import prune
 from ..runtime.program import Program, compile
-from ..tensors.packed_tensor import pack
-from .times import Graph, dense_layers, draw, driver_version, sparse_layers, take_turns
+from .measured import MeasuredLayer
+from .product import Spec
+from .sources import find_tunable
+from .times import Graph, driver_version, sparse_layers, take_turns
+from .tunable import TunableLayer, list_products
 
 PathLike = Union[str, "os.PathLike[str]"]
-# The largest relative error of a result, by the type that it is rounded to.
-TOLERANCES = {"f16": 2e-3, "bf16": 1.6e-2, "f32": 1e-4}
 # The fields of an entry that were measured; the others say the problem.
 _MEASURED = ("schedule", "us", "spread", "dense_us", "compiler", "driver")
+_FAMILY = re.compile(r"product = (\w+)")
 
 
 @dataclass(frozen=True)
 class Tuned:
     """The fastest schedule of one layer and number of tokens.
 
-    us, model_us, dense_us:  of this schedule, of the model's choice, and of torch.
-    candidates:              schedules that were measured.
-    wrong:                   schedules whose results were wrong: faults of the compiler.
+    spec:        of the program that was measured, a `LinearSpec` or another one.
+    schedule:    the attribute `#nm_tile.schedule<...>`.
+    us, model_us, dense_us:  microseconds of this schedule, of the model's choice (NaN
+                 where that was not measured), and of the dense product in torch.
+    candidates:  schedules that were measured.
+    wrong:       schedules whose results were wrong: faults of the compiler.
+    names:       the layers of a model, or the functions of a program, that have it.
     """
 
-    spec: LinearSpec
+    spec: Spec
     tokens: int
     schedule: str
     us: float
@@ -51,16 +56,24 @@ class Tuned:
     dense_us: float
     candidates: int
     wrong: Tuple[str, ...] = ()
+    names: Tuple[str, ...] = ()
+
+    @property
+    def family(self) -> str:
+        """The kind of kernels, such as wgmma_sp; "" for a schedule that says none."""
+        found = _FAMILY.search(self.schedule)
+        return found[1] if found else ""
 
 
 def list_candidates(
-    spec: LinearSpec, tokens: int, count: int, gpu: str
+    spec: Spec, tokens: int, count: int, gpu: str, options: Sequence[str] = ()
 ) -> Tuple[Dict[str, Any], List[str]]:
     """The problem as databases have it, and schedules for it: the model's choice, then
-    the best ones of all families of kernels, at most `count` in all."""
-    arguments = ["-", "-o", "-", f"--gpu={gpu}", f"--tokens={tokens}"]
-    text = compiler.run([*arguments, f"--candidates={count}"], spec.mlir()).text
-    (product,) = json.loads(text)
+    the best ones of all families of kernels, at most `count` in all.
+
+    options:  further ones of nm-compile. Raises CompileError.
+    """
+    (product,) = list_products(spec.mlir(), gpu, [tokens], options, count)
     ranked = sorted(product["candidates"], key=lambda one: one["predicted_us"])
     best = [one["schedule"] for one in ranked[: max(1, count // 2)]]
     # The first of each family, for where the model is wrong about all of one.
@@ -85,7 +98,12 @@ def read_problems(database: PathLike) -> List[Dict[str, Any]]:
 
 
 def compile_as(
-    spec: LinearSpec, tokens: int, gpu: str, problem: Dict[str, Any], schedule: str
+    spec: Spec,
+    tokens: int,
+    gpu: str,
+    problem: Dict[str, Any],
+    schedule: str,
+    options: Sequence[str] = (),
 ) -> Optional[Program]:
     """The program with that schedule, or None where it cannot be compiled.
 
@@ -100,97 +118,92 @@ def compile_as(
             file.write(json.dumps(entry) + "\n")
         try:
             program = compile(
-                spec, gpu=gpu, tokens=[tokens], tuned=[path], use_cache=False
-            )
+                spec, gpu=gpu, tokens=[tokens], options=options, tuned=[path],
+                use_cache=False,
+            )  # fmt: skip
         except CompileError:
             return None
     taken = [one["schedule"] for one in program.manifest["products"]]
     return program if taken == [schedule] else None
 
 
-class _Layer:
-    """A layer with a random weight, on a GPU."""
-
-    def __init__(self, torch: Any, spec: LinearSpec, gpu: str, seed: int) -> None:
-        self.torch, self.spec, self.gpu, self.seed = torch, spec, gpu, seed
-        encoding = Encoding.parse(spec.encoding)
-        drawn = draw(torch, spec.shape, spec.inputs, spec.dtype, seed)
-        self.weight = prune(drawn, encoding)
-        self.packed = pack(self.weight, encoding)
-        self.dense = dense_layers(torch, self.weight)
-
-    def measure(
-        self,
-        tokens: int,
-        problem: Dict[str, Any],
-        schedules: Sequence[str],
-        pool: ThreadPoolExecutor,
-    ) -> Tuple[Dict[str, Any], Tuned]:
-        """An entry, and what was found."""
-        torch, spec = self.torch, self.spec
-        x = draw(torch, (tokens, spec.inputs), 1, spec.dtype, self.seed + tokens)
-        want = x.double() @ self.weight.double().T
-        y = torch.empty(tokens, spec.outputs, dtype=x.dtype, device=x.device)
-        programs = pool.map(
-            lambda one: compile_as(spec, tokens, self.gpu, problem, one), schedules
+def _measure(
+    layer: MeasuredLayer,
+    tokens: int,
+    gpu: str,
+    problem: Dict[str, Any],
+    schedules: Sequence[str],
+    pool: ThreadPoolExecutor,
+    own: TunableLayer,
+) -> Tuple[Dict[str, Any], Tuned]:
+    """An entry, and what was found."""
+    spec = own.spec
+    x, others, y, want = layer.operands(tokens)
+    programs = pool.map(
+        lambda one: compile_as(spec, tokens, gpu, problem, one, own.options), schedules
+    )
+    dense = layer.dense_operands(tokens)
+    names, graphs, wrong = [], [Graph(layer.torch, layer.dense, *dense)], []
+    for schedule, program in zip(schedules, programs):
+        if program is None:
+            continue
+        layers = sparse_layers(program, layer.packed, x, others)
+        y.fill_(float("nan"))
+        layers[0](x, y)
+        if not layer.is_right(y, want):
+            wrong.append(schedule)
+            continue
+        names.append(schedule)
+        graphs.append(Graph(layer.torch, layers, x, y))
+    if not names:
+        raise RuntimeError(
+            f"no schedule of {spec} with {tokens} tokens gives a right result: "
+            f"{len(wrong)} of {len(schedules)} are wrong, others do not compile"
         )
-        names, graphs, wrong = [], [Graph(torch, self.dense, x, y)], []
-        for schedule, program in zip(schedules, programs):
-            if program is None:
-                continue
-            layers = sparse_layers(program, self.packed, x)
-            y.fill_(float("nan"))
-            layers[0](x, y)
-            error = float((y.double() - want).norm() / want.norm())
-            if not error <= TOLERANCES[spec.dtype]:
-                wrong.append(schedule)
-                continue
-            names.append(schedule)
-            graphs.append(Graph(torch, layers, x, y))
-        if not names:
-            raise RuntimeError(
-                f"no schedule of {spec} with {tokens} tokens gives a right result: "
-                f"{len(wrong)} of {len(schedules)} are wrong, others do not compile"
-            )
-        dense, *times = take_turns(graphs)
-        medians = [statistics.median(own) for own in times]
-        best = min(range(len(names)), key=medians.__getitem__)
-        spread = (max(times[best]) - min(times[best])) / medians[best]
-        entry = {
-            **problem,
-            "schedule": names[best],
-            "us": medians[best] * 1e6,
-            "spread": spread,
-            "dense_us": statistics.median(dense) * 1e6,
-            "compiler": library.version(),
-            "driver": driver_version(),
-        }
-        found = Tuned(
-            spec,
-            tokens,
-            names[best],
-            entry["us"],
-            medians[0] * 1e6 if names[0] == schedules[0] else float("nan"),
-            entry["dense_us"],
-            len(names),
-            tuple(wrong),
-        )
-        return entry, found
+    dense_times, *times = take_turns(graphs)
+    medians = [statistics.median(one) for one in times]
+    best = min(range(len(names)), key=medians.__getitem__)
+    spread = (max(times[best]) - min(times[best])) / medians[best]
+    entry = {
+        **problem,
+        "schedule": names[best],
+        "us": medians[best] * 1e6,
+        "spread": spread,
+        "dense_us": statistics.median(dense_times) * 1e6,
+        "compiler": library.version(),
+        "driver": driver_version(),
+    }
+    found = Tuned(
+        spec,
+        tokens,
+        names[best],
+        entry["us"],
+        medians[0] * 1e6 if names[0] == schedules[0] else float("nan"),
+        entry["dense_us"],
+        len(names),
+        tuple(wrong),
+        own.names,
+    )
+    return entry, found
 
 
 def tune(
-    layers: Iterable[LinearSpec],
+    layers: Any,
     tokens: Sequence[int],
     database: PathLike,
     gpu: str,
     candidates: int = 12,
     minutes: Optional[float] = None,
     seed: int = 0,
+    encoding: Union[Encoding, str, None] = None,
 ) -> Iterator[Tuned]:
     """Measures schedules of layers on GPU 0, and adds the fastest ones to a database.
 
-    layers:      without bias and activation, of f16, bf16 or f32.
-    tokens:      numbers of tokens, each of which is a problem of its own.
+    layers:      one or several `LinearSpec`, a module of torch, a checkpoint, a .mlir
+                 file or MLIR text, as `find_tunable` takes them; or what that has found
+                 already. It warns of layers that are not tuned.
+    tokens:      numbers of tokens, each of which is a problem of its own; none: those
+                 that programs for any number of tokens have kernels for.
     database:    a file of lines of JSON, which is made if there is none. Problems that
                  it has entries of are skipped, so that a search can go on where another
                  one ended.
@@ -198,31 +211,42 @@ def tune(
     candidates:  schedules to measure for each problem, at most.
     minutes:     after which no further problem is begun.
     seed:        of weights and activations.
+    encoding:    the pattern that dense layers of a model or checkpoint are to get.
 
     Yields what was found for each problem, as it is written. Needs torch. Raises
-    ValueError for a layer that cannot be measured or a database that is none,
-    CompileError, and RuntimeError where no schedule is right.
+    ValueError for what cannot be measured or a database that is none, CheckpointError,
+    OSError, CompileError, and RuntimeError where no schedule is right.
     """
     import torch
 
     known = read_problems(database)
     begun = time.monotonic()
+    tunable = find_tunable(layers, tokens, gpu, encoding)
+    if tunable is not layers and tunable.skipped:
+        warnings.warn(str(tunable), stacklevel=2)
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        for spec in layers:
-            if spec.bias or spec.activation != "none" or spec.dtype not in TOLERANCES:
-                raise ValueError(
-                    f"{spec} cannot be tuned: legal are layers of "
-                    f"{', '.join(TOLERANCES)} without bias and activation"
-                )
-            layer: Optional[_Layer] = None
-            for count in tokens:
+        for own in tunable.layers:
+            layer: Optional[MeasuredLayer] = None
+            for count in own.tokens:
                 if minutes is not None and time.monotonic() - begun > 60 * minutes:
                     return
-                problem, schedules = list_candidates(spec, count, candidates, gpu)
+                problem, schedules = list_candidates(
+                    own.spec, count, candidates, gpu, own.options
+                )
                 if problem in known:
                     continue
-                layer = layer or _Layer(torch, spec, gpu, seed)
-                entry, found = layer.measure(count, problem, schedules, pool)
+                if own.storage and own.storage != problem["storage"]:
+                    warnings.warn(
+                        f"{own.spec} is not tuned for {count} tokens: kernels for "
+                        f"these read the weight as {problem['storage']}, and those "
+                        f"for any number as {own.storage}",
+                        stacklevel=2,
+                    )
+                    continue
+                layer = layer or MeasuredLayer(torch, own.spec, seed)
+                entry, found = _measure(
+                    layer, count, gpu, problem, schedules, pool, own
+                )
                 with open(database, "a", encoding="utf-8") as file:
                     file.write(json.dumps(entry) + "\n")
                 known.append(problem)

@@ -5,10 +5,13 @@ import json
 import sys
 import types
 
+import numpy as np
 import pytest
 
-from nm_sparse import Encoding
+from nm_sparse import Encoding, LinearSpec, prune
+from nm_sparse.bindings import library as native
 from nm_sparse.cli import bench, main, tune
+from nm_sparse.files.tensor_file import write_tensors
 from nm_sparse.tuning import times as times_module
 from nm_sparse.tuning.tune import Tuned
 
@@ -163,9 +166,80 @@ def test_tune_says_what_it_found(monkeypatch, capsys, tmp_path):
     said = capsys.readouterr()
     assert f"2 entries are new in {database}" in said.out
     assert "2 schedules gave wrong results and were left out" in said.err
+    # A layer for each line, and means over all.
+    assert run(*command, "--tokens", "1,3", "--gpu", "h200") == 0
+    text = capsys.readouterr().out.splitlines()
+    head = ["layer", "tokens", "dense", "us", "model", "us", "tuned", "us", "family"]
+    assert text[0].split() == head
+    assert text[1].split() == ["K=64,N=32", "1", "3", "2"]
+    assert "tuned schedules are 1.50 times as fast as dense layers" in text[-2]
+    assert run(*command, "--gpu", "h100") == 2
+    assert "--gpu is h100, and GPU 0 is h200" in capsys.readouterr().err
     monkeypatch.setattr(tune, "device_gpu", lambda: None)
     assert run(*command) == 1
     assert "GPU 0 has no name in databases" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(not native.available(), reason="no library of the compiler")
+def test_tune_takes_models(monkeypatch, capsys, tmp_path):
+    def search(layers, tokens, database, gpu, candidates, minutes):
+        for layer in layers.layers:
+            for count in layer.tokens:
+                schedule = "#nm_tile.schedule<tile = [8], product = mma<warps = 4>>"
+                yield Tuned(layer.spec, count, schedule, 2.0, 4.0, 3.0, 4, (),
+                            layer.names)  # fmt: skip
+                if count == 7:
+                    raise KeyboardInterrupt
+
+    monkeypatch.setattr(tune, "count_gpus", lambda: 1)
+    monkeypatch.setattr(tune, "device_gpu", lambda: "h200")
+    monkeypatch.setattr(tune, "tune", search)
+    drawn = np.random.default_rng(0).standard_normal((32, 64)).astype(np.float16)
+    sparse = prune(drawn, Encoding("2:4", dim=1))
+    path = tmp_path / "model.safetensors"
+    tensors = {"a.weight": sparse, "b.weight": sparse, "c.weight": drawn}
+    write_tensors(path, {name: ("F16", w) for name, w in tensors.items()}, {})
+    command = ("tune", str(path), "--database", str(tmp_path / "a.jsonl"))
+    assert run(*command, "--tokens", "1,16") == 0
+    text = capsys.readouterr().out
+    assert "a and 1 others" in text and "mma" in text
+    assert "not tuned: c.weight: its weight has no pattern" in text
+    assert "are 1.50 times as fast as dense layers, and 2.00 times as the mod" in text
+    assert run(*command, "--tokens", "own", "--encoding", "8:16", "--json") == 0
+    found = report(capsys)
+    assert {tuple(row["layers"]) for row in found["tuned"]} == {("a", "b", "c")}
+    assert len(found["tuned"]) > 2 and found["skipped"] == {}
+    # What was found is told before the end of a search that is broken off.
+    assert run(*command, "--tokens", "7,8") == 1
+    said = capsys.readouterr()
+    assert "1 entries are new in" in said.out
+    assert "interrupted; the same command goes on with" in said.err
+    program = tmp_path / "layer.mlir"
+    program.write_text(LinearSpec("#nm_sparse.encoding<2:4, dim = 1>", 32, 64).mlir())
+    assert run("tune", str(program), *command[2:], "--json") == 0
+    found = report(capsys)["tuned"]
+    assert [row["tokens"] for row in found] == [1, 16, 64, 256, 1024, 4096]
+    program.write_text("func.func @f() { return }")
+    assert run("tune", str(program), *command[2:]) == 1
+    assert "has nothing to tune" in capsys.readouterr().err
+
+
+def test_command_lines_of_tune(monkeypatch, capsys, tmp_path):
+    rest = ("--database", str(tmp_path / "a.jsonl"))
+    shape = ("--shape", "K=64,N=32")
+    for wrong, said in (
+        ((), "legal is a MODEL, or the --shape"),
+        (("a", *shape, "--encoding", "2:4"), "legal is a MODEL, or the --shape"),
+        (shape, "--shape needs an --encoding"),
+        (("a", "--dtype", "f16"), "--dtype is that of --shape"),
+        (("a", "--block", "1,8"), "--block is given without --encoding"),
+    ):
+        assert run("tune", *wrong, *rest) == 2
+        assert said in capsys.readouterr().err
+    monkeypatch.setattr(tune, "count_gpus", lambda: 1)
+    monkeypatch.setattr(tune, "device_gpu", lambda: "h200")
+    assert run("tune", "none.safetensors", *rest) == 2
+    assert "MODEL is 'none.safetensors', which is not there" in capsys.readouterr().err
 
 
 def test_bench_compares_with_the_dense_layer(monkeypatch, capsys):

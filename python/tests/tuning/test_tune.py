@@ -11,6 +11,9 @@ from nm_sparse.bindings import library as native
 from nm_sparse.layers.specs import LinearSpec
 from nm_sparse.tuning import times
 from nm_sparse.tuning import tune as search
+from nm_sparse.tuning.measured import MeasuredLayer
+from nm_sparse.tuning.product import ProductSpec
+from nm_sparse.tuning.tunable import Tunable, TunableLayer
 
 pytest.importorskip("torch")
 pytestmark = pytest.mark.skipif(
@@ -42,7 +45,7 @@ def gpu(monkeypatch):
     monkeypatch.setattr(times, "DEVICE", "cpu")
     monkeypatch.setattr(times, "COLD_BYTES", 1)
 
-    def compile_as(spec, tokens, gpu, problem, schedule):
+    def compile_as(spec, tokens, gpu, problem, schedule, options=()):
         if schedule == "none":
             return None
         return Program(schedule)
@@ -51,7 +54,7 @@ def gpu(monkeypatch):
         names = list(SECONDS)[: len(graphs)]
         return [[SECONDS[name], SECONDS[name] * 1.1, SECONDS[name]] for name in names]
 
-    def list_candidates(spec, tokens, count, gpu):
+    def list_candidates(spec, tokens, count, gpu, options=()):
         problem = {"gpu": gpu, "tokens": tokens, "inputs": spec.inputs}
         return problem, SCHEDULES[:count]
 
@@ -87,9 +90,14 @@ def test_a_search_goes_on_where_another_one_ended(gpu, tmp_path):
 
 def test_what_is_refused(gpu, tmp_path, monkeypatch):
     database = tmp_path / "a.jsonl"
-    biased = LinearSpec(SPEC.encoding, 32, 64, "f32", bias=True)
-    with pytest.raises(ValueError, match="without bias and activation"):
-        list(nm.tune([biased], [1], database, "h200"))
+    narrow = LinearSpec(SPEC.encoding, 32, 64, "i8", result="f16")
+    with pytest.raises(ValueError, match="legal are layers of f16, bf16, f32"):
+        list(nm.tune([narrow], [1], database, "h200"))
+    for source in (3, [SPEC.encoding], "none.safetensors"):
+        with pytest.raises(ValueError, match="legal are LinearSpecs, a module of"):
+            list(nm.tune(source, [1], database, "h200"))
+    with pytest.raises(ValueError, match="encoding is free"):
+        list(nm.tune([SPEC], [1], database, "h200", encoding="free"))
     monkeypatch.setattr(search, "list_candidates", lambda *unused: ({}, ["wrong"]))
     with pytest.raises(RuntimeError, match="1 of 1 are wrong"):
         list(nm.tune([SPEC], [1], database, "h200"))
@@ -129,3 +137,84 @@ def test_schedules_that_are_not_legal_are_no_programs():
     # The schedule of another problem is not looked up at all.
     other = {**problem, "tokens": 1024}
     assert search.compile_as(spec, 64, "h200", other, last) is None
+
+
+@pytest.fixture
+def host(monkeypatch):
+    """No GPU: programs are those of the compiler, and run on the host; times are made
+    up, the later the shorter."""
+
+    def take_turns(graphs):
+        return [[(len(graphs) - at) * 1e-6] * 3 for at in range(len(graphs))]
+
+    monkeypatch.setattr(times, "DEVICE", "cpu")
+    monkeypatch.setattr(times, "COLD_BYTES", 1)
+    monkeypatch.setattr(search, "Graph", lambda *unused: None)
+    monkeypatch.setattr(search, "take_turns", take_turns)
+
+
+PANELS = "#nm_sparse.encoding<8:32, block = [1, 16]{dim}>"
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        LinearSpec(SPEC.encoding, 32, 64, "f16", bias=True, activation="gelu_tanh"),
+        LinearSpec(SPEC.encoding, 32, 64, "f32", bias=True, activation="silu"),
+        LinearSpec(PANELS.format(dim=", dim = 1"), 32, 64, "bf16", activation="relu"),
+        ProductSpec(PANELS.format(dim=""), 32, 64, "f16", "f32", "f32"),
+        ProductSpec(PANELS.format(dim=""), 48, 64, "f16", "f16", None, True, True),
+        ProductSpec(SPEC.encoding, 32, 64, "bf16", "bf16", "bf16", False, True),
+    ],
+    ids=lambda spec: f"{type(spec).__name__}-{spec.dtype}",
+)
+def test_results_are_compared_with_those_of_the_whole_layer(host, tmp_path, spec):
+    layer = TunableLayer(spec, (3, 5), ("a", "b"))
+    found = list(
+        nm.tune(Tunable((layer,)), [], tmp_path / "a.jsonl", "h200", candidates=3)
+    )
+    assert [one.tokens for one in found] == [3, 5]
+    for one in found:
+        assert not one.wrong and one.candidates > 1 and one.names == ("a", "b")
+        assert one.family and f"product = {one.family}" in one.schedule
+        assert one.us < one.model_us < one.dense_us
+
+
+def test_bias_and_activation_are_no_part_of_a_problem(host, tmp_path):
+    database = tmp_path / "a.jsonl"
+    specs = [
+        LinearSpec(SPEC.encoding, 32, 64, "f16", bias=bias, activation=activation)
+        for bias in (True, False)
+        for activation in ("gelu", "none")
+    ]
+    (first,) = nm.tune(specs, [3], database, "h200", candidates=2)
+    assert first.spec == specs[0]
+    for spec in specs:
+        assert not list(nm.tune(spec, [3], database, "h200"))
+        program = nm.compile(spec, gpu="h200", tokens=[3], tuned=database)
+        (product,) = program.manifest["products"]
+        assert product["schedule"] == first.schedule
+        # A right result without its bias or activation is a wrong one.
+        other = MeasuredLayer(pytest.importorskip("torch"), spec, 0)
+        x, others, y, want = other.operands(3)
+        assert other.is_right(want.half(), want)
+        plain = x.double() @ other.weight.double().T
+        assert other.is_right(plain.half(), want) == (spec == specs[-1])
+
+
+def test_layers_that_are_not_tuned_are_told(host, tmp_path):
+    torch = pytest.importorskip("torch")
+    model = torch.nn.ModuleDict({"a": torch.nn.Linear(64, 32), "b": torch.nn.ReLU()})
+    with pytest.warns(UserWarning, match="not tuned: a: its weight has no pattern"):
+        assert not list(nm.tune(model, [1], tmp_path / "a.jsonl", "h200"))
+    (found,) = nm.tune(
+        model, [1], tmp_path / "a.jsonl", "h200", candidates=2, encoding="2:4"
+    )
+    assert found.names == ("a",) and found.spec.bias
+
+
+def test_numbers_of_tokens_are_those_of_programs_where_none_are_given(host, tmp_path):
+    found = list(nm.tune(SPEC, [], tmp_path / "a.jsonl", "h200", candidates=1))
+    program = nm.compile(SPEC, gpu="h200", tuned=[])
+    functions = {one["function"] for one in program.manifest["products"]}
+    assert {f"linear_tokens_{one.tokens}" for one in found} == functions
