@@ -117,7 +117,7 @@ class ProductSpec:
         return f"tensor<{n}x?x{kind}>" if self.y_turned else f"tensor<?x{n}x{kind}>"
 
 
-# What is measured.
+# Programs that are measured.
 Spec = Union[LinearSpec, ProductSpec]
 
 

@@ -86,7 +86,7 @@ def _pattern(encoding: Union[Encoding, str, None]) -> Optional[Encoding]:
 
 def _program_text(source: Any) -> Optional[str]:
     """MLIR, or None for what is none."""
-    if isinstance(source, str) and "\n" in source:
+    if isinstance(source, str) and ("\n" in source or "func.func" in source):
         return source
     if isinstance(source, (str, os.PathLike)) and Path(source).suffix == ".mlir":
         return Path(source).read_text(encoding="utf-8")

@@ -209,7 +209,7 @@ def test_tune_takes_models(monkeypatch, capsys, tmp_path):
     found = report(capsys)
     assert {tuple(row["layers"]) for row in found["tuned"]} == {("a", "b", "c")}
     assert len(found["tuned"]) > 2 and found["skipped"] == {}
-    # What was found is told before the end of a search that is broken off.
+    # A search that is broken off tells its findings first.
     assert run(*command, "--tokens", "7,8") == 1
     said = capsys.readouterr()
     assert "1 entries are new in" in said.out

@@ -300,3 +300,4 @@ def test_products_that_are_not_found_are_named():
     assert "its type is i8" in str(found) and not found.layers
     with pytest.raises(nm.CompileError):
         nm.find_tunable("nonsense\n", [1], "h200")
+    assert not nm.find_tunable("func.func @f() { return }", [1], "h200").layers
