@@ -41,8 +41,7 @@ class DenseForm(StoredForm):
     """
 
     def __init__(self, spec: LinearSpec) -> None:
-        plain = spec.canonical.for_any_tokens
-        self.spec = replace(plain, activation="none")
+        self.spec = replace(spec.of_weight, activation="none")
 
     @functools.cached_property
     def key(self) -> str:

@@ -207,8 +207,12 @@ class EagerCall:
         find:     finds the kernels, of this `variant`.
         variant:  the activation of a gated MLP, "" of other layers.
         """
-        if not is_plain_call(x):
-            return None
+        return self.run(x, layers, find, variant) if is_plain_call(x) else None
+
+    def run(
+        self, x: Tensor, layers: Sequence["NMLinear"], find: Find, variant: str = ""
+    ) -> Optional[List[Tensor]]:
+        """The same of a call that is a plain one."""
         stream = torch._C._cuda_getCurrentRawStream(x.get_device())
         launch = self._launch
         if launch is None or not launch.fits(layers, stream, variant):

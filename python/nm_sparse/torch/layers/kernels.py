@@ -15,10 +15,11 @@ import torch
 from torch import Tensor
 
 from ...bindings.library import LibraryNotFoundError
+from ...encoding import Encoding
 from ...layers.specs import LinearSpec as ProgramSpec
 from ...runtime import program as compiler
 from ..weight.spec import LinearSpec
-from ..weight.stored_forms import STORED, StoredForm, aligned
+from ..weight.stored_forms import STORED, StoredForm, aligned, storage_of
 from ..weight.token_counts import finds_kernels, numbers_of, options_of, settled
 from ..weight.weight import LIBRARY
 from .dense_copies import run_dense
@@ -38,7 +39,8 @@ def chip_of(device: torch.device) -> str:
 class LinearKernels(StoredForm):
     """The compiled program of a linear layer, as layers of torch call it.
 
-    spec:      the layer, with a weight in canonical form.
+    spec:      the layer, with a weight in canonical form; with `decode_to` the program
+               is that of few tokens.
     has_bias:  whether it has a bias.
     chip:      sm_90a, ...
     gpu:       whose measured rates choose kernels, or None.
@@ -55,15 +57,13 @@ class LinearKernels(StoredForm):
         gpu: Optional[str] = None,
         storage: Optional[str] = None,
     ) -> None:
-        self.program = compiler.compile(
-            ProgramSpec(
-                spec.encoding.mlir(), *spec.shape, spec.dtype, has_bias, spec.activation
-            ),
-            chip=chip,
-            gpu=gpu,
-            tokens=numbers_of(spec),
-            options=options_of(storage),
-        )
+        pattern, own = spec.encoding.mlir(), (has_bias, spec.activation)
+        layer = ProgramSpec(pattern, *spec.shape, spec.dtype, *own)
+        options = options_of(storage)
+        if spec.decode_to is not None:
+            options = decoding_options(layer, spec.encoding, chip, gpu)
+        numbers = numbers_of(spec)
+        self.program = compiler.compile(layer, chip, gpu, numbers, options=options)
         self.function = self.program["linear"]
         self.outputs = [spec.shape[0]]
         (weight,) = self.function.weights
@@ -90,6 +90,21 @@ class LinearKernels(StoredForm):
         # weights do not write to y.
         whole = compiler.PreparedWeight(tuple(parts), None)
         return self.function(x, whole, *rest, stream=stream)
+
+
+def decoding_options(
+    layer: ProgramSpec, encoding: Encoding, chip: str, gpu: Optional[str]
+) -> List[str]:
+    """Options that have a program of few tokens read the weight in the form that the
+    compiler chooses for one token.
+
+    encoding:  of the layer.
+    """
+    program = compiler.compile(layer, chip, gpu, tokens=(1,))
+    (weight,) = program["linear"].weights
+    options = options_of(storage_of(weight["packed_layout"]))
+    is_own = Encoding.parse(weight["encoding"]) == encoding
+    return [*options, "--embed=never"] if is_own else options
 
 
 def stream_of(x: Tensor) -> int:
@@ -132,18 +147,24 @@ def device_gpu_of(device: torch.device) -> Optional[str]:
 
 
 def find_eager(
-    layer: "NMLinear",
+    layer: "NMLinear", decodes: bool = False
 ) -> Optional[Tuple[LinearKernels, List[List[Tensor]]]]:
     """Kernels of a layer on a GPU and its weight as they read it; None where there are
-    none that write to what they are given."""
+    none that write to what they are given.
+
+    decodes:  whether they are those of few tokens, of a layer with `decode_to`.
+    """
     weight = layer.components()
-    spec = LinearSpec.parse(layer.spec)
+    spec = LinearSpec.parse(layer.call_spec if decodes else layer.spec)
     if spec.dtype == "f64":
         return None
     kernels = find_kernels(spec.canonical, layer.bias is not None, weight[0].device)
     if kernels is None or not kernels.function.writes_to_arguments:
         return None
-    return kernels, [STORED.get(weight, kernels, spec.storage)]
+    parts = STORED.get(weight, kernels, spec.storage)
+    if layer.decode_to is not None:
+        STORED.follow(weight, spec.storage)
+    return kernels, [parts]
 
 
 def run_linear(
@@ -156,7 +177,8 @@ def run_linear(
 
     Returns [..., N] in x's type. A type that has no kernels (float64, or 8 bits with
     wider activations) is unpacked, and multiplied densely. From `spec.dense_from` rows
-    on x is multiplied by a dense copy, which is kept.
+    on x is multiplied by a dense copy, which is kept; up to `spec.decode_to` rows by
+    the form of the weight for few tokens, which is kept, too.
     """
     by_copy = run_dense(x, [(weight, bias, spec)], STORED)
     if by_copy is not None:
@@ -169,6 +191,8 @@ def run_linear(
     if kernels is None or x.numel() == 0:
         return unpacked_linear(x, weight, bias, spec)
     parts = STORED.get(weight, kernels, spec.storage)
+    if spec.decode_to is not None:  # graphs may read the other form
+        STORED.follow(weight, spec.storage)
     rows = aligned(as_rows(x.detach()).contiguous())
     flat = None if bias is None else aligned(bias.detach().contiguous())
     y = kernels(rows, parts, flat, stream_of(x))

@@ -18,6 +18,7 @@ from ..weight.token_counts import for_rows
 from ..weight.weight import PackedWeight, components_of
 from . import kernels
 from .convertible import conv1d_class, make_dense, matrix_of
+from .decode_form import DecodeForm
 from .dense_copies import drop_dense
 from .eager import EagerCall, settings_changed
 from .linear_state import PackedState
@@ -33,7 +34,7 @@ ACTIVATION_MODULES = {
 _COMPONENTS = ("values", "index", "inner_index", "perm", "bits", "scale")
 
 
-class NMLinear(QuantizedInput, PackedState, nn.Linear):
+class NMLinear(QuantizedInput, DecodeForm, PackedState, nn.Linear):
     """y = activation(x W^T + b) with a packed weight W of `encoding`.
 
     in_features, out_features:  K and N.
@@ -58,8 +59,9 @@ class NMLinear(QuantizedInput, PackedState, nn.Linear):
     weight: then call `torch.autograd.graph.increment_version(layer.values)`. Weights of
     8 bits are not trained. Forward-mode derivatives are not supported. `storage` is the
     form of the weight: "canonical", until `store_` changes it. `dense_from` says for
-    how many tokens a dense copy is used on a GPU: none, until it is set. Input
-    [..., K] of any batch shape, output [..., N].
+    how many tokens a dense copy is used on a GPU, and `decode_to` for how many a second
+    form of the weight: none, until they are set. Input [..., K] of any batch shape,
+    output [..., N].
 
     Raises EncodingError when the encoding is no encoding of a linear layer.
     """
@@ -367,7 +369,7 @@ class NMLinear(QuantizedInput, PackedState, nn.Linear):
             return found[0]
         if is_sharded(self.weight):
             return sharded_linear(x, self.weight, self.bias, self.activation)
-        spec = for_rows(self.spec, x)
+        spec = for_rows(self.call_spec, x)
         return torch.ops.nm_sparse.linear(x, self.operands(), self.bias, spec)
 
     def _find_eager(self) -> Any:
@@ -382,6 +384,8 @@ class NMLinear(QuantizedInput, PackedState, nn.Linear):
         parts += self._describe_elements()
         if self.storage != "canonical":
             parts += f", storage={self.storage}"
+        if self._decode_to is not None:
+            parts += f", decode_to={self._decode_to}"
         if self._dense_from is not None:
             parts += f", dense_from={self._dense_from}"
         return parts

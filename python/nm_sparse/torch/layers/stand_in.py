@@ -190,6 +190,11 @@ class Activated(_Other):
         return with_activation(self.layer.spec, self.activation)
 
     @property
+    def call_spec(self) -> str:
+        """The same with `decode_to`."""
+        return with_activation(self.layer.call_spec, self.activation)
+
+    @property
     def kernel_spec(self) -> str:
         """The text of the `LinearSpec` that kernels are compiled for."""
         return with_activation(self.layer.kernel_spec, self.activation)
@@ -198,14 +203,16 @@ class Activated(_Other):
         if self.layer.activations != SAME:
             return self.layer.forward_elements(x, self.activation)
         layer: Any = self
-        found = self.layer.eager_shared(x, (layer,), lambda: kernels.find_eager(layer))
-        if found is not None:
-            return found[0]
+        if self.layer.decode_to is None:  # else the operator finds which form it is
+            shared = self.layer.eager_shared
+            found = shared(x, (layer,), lambda: kernels.find_eager(layer))
+            if found is not None:
+                return found[0]
         layer = self.layer
         if is_sharded(layer.weight):
             return sharded_linear(x, layer.weight, layer.bias, self.activation)
         parts = layer.operands()
-        return torch.ops.nm_sparse.linear(x, parts, layer.bias, self.spec)
+        return torch.ops.nm_sparse.linear(x, parts, layer.bias, self.call_spec)
 
 
 class _First(_Other):

@@ -45,6 +45,14 @@ def with_dense_from(text: str, dense_from: Optional[int]) -> str:
     return f'{text[:-1]},"dense_from":{dense_from}}}'
 
 
+def with_decode_to(text: str, decode_to: Optional[int]) -> str:
+    """The text of a spec without `decode_to` and `tokens`, with this `decode_to`, or
+    with none. It only joins text, as `with_activation`."""
+    if decode_to is None:
+        return text
+    return f'{text[:-1]},"decode_to":{decode_to}}}'
+
+
 def with_tokens(text: str, tokens: int) -> str:
     """The text of a spec without `tokens`, with this number. It only joins text, as
     `with_activation`."""

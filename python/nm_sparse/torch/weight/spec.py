@@ -141,6 +141,16 @@ def check_dense_from(value: Any) -> Optional[int]:
     )
 
 
+def check_decode_to(value: Any) -> Optional[int]:
+    """The same number. Raises EncodingError unless it is one of rows, or None."""
+    if value is None or (type(value) is int and value >= 1):
+        return value
+    raise EncodingError(
+        f"decode_to is {value!r}: legal is a number of tokens from 1 on, or None for "
+        "one form of the weight"
+    )
+
+
 def common_dense_from(each: Iterable[Optional[int]]) -> Optional[int]:
     """From how many rows of x on layers of one operator multiply by dense copies, by
     the numbers of its layers: the largest, and None where one layer has none."""
@@ -163,6 +173,9 @@ class LinearSpec:
                  docs/Encoding.md, or "bitmap", of section 7.
     dense_from:  number of rows of x from which on a GPU multiplies by a dense copy of
                  the weight, and not by sparse kernels; None: it never does.
+    decode_to:   number of rows of x up to which a GPU multiplies by kernels of their
+                 own, which read the weight in the form that is best for one row; more
+                 rows, and all of them where it is None, by kernels for any number.
     tokens:      number of rows of x that kernels are compiled for; they are right for
                  any other, and slower. `EACH`: that of each call, rounded up. None:
                  some kernels, for any number.
@@ -178,6 +191,7 @@ class LinearSpec:
     dense_from: Optional[int] = None
     elements: Optional[str] = None
     tokens: Optional[int] = None
+    decode_to: Optional[int] = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "encoding", linear_encoding(self.encoding))
@@ -196,6 +210,7 @@ class LinearSpec:
             check_elements(self.elements, self.torch_dtype)
         check_storage(self.storage, self.encoding, self.values_dtype)
         check_dense_from(self.dense_from)
+        check_decode_to(self.decode_to)
         is_count = type(self.tokens) is int and self.tokens >= EACH
         if self.tokens is not None and not is_count:
             raise EncodingError(
@@ -205,8 +220,8 @@ class LinearSpec:
 
     @functools.cached_property
     def text(self) -> str:
-        """Compact JSON, the same for equal specs; `dense_from` and `tokens` are last,
-        if they are set (`shared_spec` relies on that)."""
+        """Compact JSON, the same for equal specs; `dense_from`, `decode_to` and
+        `tokens` are last, if they are set (`shared_spec` relies on that)."""
         fields: Dict[str, Any] = {
             "encoding": self.encoding.mlir(),
             "shape": list(self.shape),
@@ -219,6 +234,8 @@ class LinearSpec:
             fields["elements"] = self.elements
         if self.dense_from is not None:
             fields["dense_from"] = self.dense_from
+        if self.decode_to is not None:
+            fields["decode_to"] = self.decode_to
         if self.tokens is not None:
             fields["tokens"] = self.tokens
         return json.dumps(fields, separators=(",", ":"))
@@ -251,6 +268,11 @@ class LinearSpec:
         """What kernels are compiled for: the same of a weight in canonical form, and
         without `dense_from`, of which they know nothing."""
         return replace(self, storage="canonical", dense_from=None)
+
+    @functools.cached_property
+    def of_weight(self) -> "LinearSpec":
+        """What forms of the weight are made by: nothing that is said of rows."""
+        return replace(self.canonical, tokens=None, decode_to=None)
 
     @functools.cached_property
     def for_any_tokens(self) -> "LinearSpec":
@@ -297,8 +319,8 @@ def _parse(text: str) -> LinearSpec:
         fields = json.loads(text)
         encoding = linear_encoding(fields["encoding"])
         shape, dim, dtype = fields["shape"], fields.get("dim", 1), fields["dtype"]
-        names = ("activation", "storage", "dense_from", "elements", "tokens")
-        others = {key: fields[key] for key in names if key in fields}
+        names = ("activation", "storage", "dense_from", "decode_to", "elements")
+        others = {key: fields[key] for key in (*names, "tokens") if key in fields}
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         if isinstance(error, EncodingError):
             raise

@@ -29,6 +29,19 @@ _CANONICAL, _BITMAP = (1, 2, 7, 8), (4, 6)  # layouts of docs/Encoding.md
 _SIGNED = {1: torch.int8, 2: torch.int16, 4: torch.int32}
 
 
+def storage_of(layout: int) -> str:
+    """The form of a weight of that layout, by its name.
+
+    Raises EncodingError for a layout that layers do not have.
+    """
+    if layout not in _CANONICAL + _BITMAP:
+        raise EncodingError(
+            f"kernels read layout {layout}, which layers do not have: legal are "
+            f"{', '.join(map(str, sorted(_CANONICAL + _BITMAP)))}"
+        )
+    return "canonical" if layout in _CANONICAL else "bitmap"
+
+
 class StoredForm:
     """How kernels read a weight.
 
@@ -42,14 +55,8 @@ class StoredForm:
     def __init__(self, spec: LinearSpec, description: Mapping[str, Any]) -> None:
         self.encoding = Encoding.parse(description["encoding"])
         self.names = [one["name"] for one in description["components"]]
-        layout = description["packed_layout"]
-        if layout not in _CANONICAL + _BITMAP:
-            raise EncodingError(
-                f"kernels read layout {layout}, which layers do not have: legal are "
-                f"{', '.join(map(str, sorted(_CANONICAL + _BITMAP)))}"
-            )
-        self.storage = "canonical" if layout in _CANONICAL else "bitmap"
-        self.spec = spec.canonical.for_any_tokens
+        self.storage = storage_of(description["packed_layout"])
+        self.spec = spec.of_weight
 
     @functools.cached_property
     def key(self) -> str:
@@ -269,6 +276,10 @@ class StoredForms:
             parts = [part.detach() for part in weight]
             with self._lock, torch.inference_mode(False), torch.no_grad():
                 self._write_others(place, version, parts)
+
+    def has(self, weight: Sequence[Tensor], storage: str = "canonical") -> bool:
+        """Whether there are forms of a weight."""
+        return bool(self._forms.get(_place(weight, storage)[1]))
 
     def drop(
         self, weight: Sequence[Tensor], kernels: StoredForm, storage: str = "canonical"

@@ -7,6 +7,9 @@ Graphs of torch ask for programs of their own, by `tokens` in the spec of an ope
 for the number of a graph that is compiled for one shape, and in graphs of any shape for
 that of each call, rounded up, so that few programs are compiled, when they are called
 first. All of them read the same weight.
+
+A layer that decodes may have a program of its own for few tokens, up to `decode_to`,
+whose kernels read another form of the weight; graphs ask for their numbers of it alike.
 """
 
 from __future__ import annotations
@@ -40,6 +43,11 @@ from .stored_forms import StoredForm
 _CAN_ASK = TorchVersion(torch.__version__) >= (2, 9)
 
 
+# Powers of two below the largest of few tokens that have kernels of their own: with 1
+# and the largest, as many numbers as a program is compiled for by default.
+_MOST_POWERS = 6
+
+
 def for_rows(spec: str, x: Tensor) -> str:
     """The text of a layer's spec as an operator is told it, for x [..., K]: in a graph
     that is compiled for one number of tokens with this, and in others with `EACH`."""
@@ -63,10 +71,19 @@ def round_tokens(tokens: int) -> int:
 
 
 def settled(spec: LinearSpec, x: Tensor) -> LinearSpec:
-    """The same with a number in the place of `EACH`, for x [..., K]."""
-    if spec.tokens != EACH:
+    """The same for x [..., K]: with a number in the place of `EACH`, and without
+    `decode_to` where x has more rows."""
+    if spec.tokens != EACH and spec.decode_to is None:
         return spec
-    return _with_number(spec, round_tokens(x.numel() // max(1, x.shape[-1])))
+    rows = x.numel() // max(1, x.shape[-1])
+    if spec.decode_to is not None and rows > spec.decode_to:
+        spec = _for_many(spec)
+    return spec if spec.tokens != EACH else _with_number(spec, round_tokens(rows))
+
+
+@functools.lru_cache(maxsize=4096)
+def _for_many(spec: LinearSpec) -> LinearSpec:
+    return replace(spec, decode_to=None)
 
 
 @functools.lru_cache(maxsize=4096)
@@ -83,8 +100,15 @@ class HasForms(Protocol):
 
 
 def numbers_of(spec: LinearSpec) -> Tuple[int, ...]:
-    """Of tokens that a program is compiled for; none for any."""
-    return (spec.tokens,) if spec.tokens else ()
+    """Of tokens that a program is compiled for; none for any. For few tokens they are
+    powers of two, of which the compiler takes those that want kernels of their own, and
+    the largest."""
+    if spec.tokens:
+        return (spec.tokens,)
+    if spec.decode_to is None:
+        return ()
+    few = [1 << i for i in range(spec.decode_to.bit_length())][-_MOST_POWERS:]
+    return tuple(sorted({1, *few, spec.decode_to}))
 
 
 def options_of(storage: Optional[str]) -> List[str]:
