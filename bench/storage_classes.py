@@ -7,10 +7,10 @@ usage: storage_classes.py --json OUT [--seed S] [--shapes N] [--gpu G]... [--bin
 
 A weight is stored once, and all kernels of its program read that form. This compares
 it with the best form for each number of tokens: the weight in canonical form or as
-bitmaps, by its own pattern or by one that contains it (`--embed`). Patterns are those of
-`nm-compile --print-support`, and further ones; those that are free or shuffled have one
-form alone, and are only listed. Inputs and outputs of layers are drawn by the seed. It
-needs no GPU: times are those of the cost model, of the best schedule for just that
+bitmaps, by its own pattern or by one that contains it (`--embed`). Patterns are those
+of `nm-compile --print-support`, and further ones; those that are free or shuffled have
+one form alone, and are only listed. Inputs and outputs of layers are drawn by the seed.
+It needs no GPU: times are those of the cost model, of the best schedule for just that
 number of tokens in either form.
 """
 
@@ -160,12 +160,16 @@ def draw(seed: int, count: int) -> List[Tuple[int, int]]:
 
 
 def plain(row: Dict[str, Any]) -> Dict[str, Any]:
-    """Rounded, with lists in place of tables of numbers of tokens."""
+    """Rounded, with lists in place of tables of numbers of tokens, and patterns in
+    place of encodings; the common form is first."""
 
     def times(us: Optional[Dict[str, float]]) -> Optional[List[float]]:
-        return us and [float(f"{us[str(count)]:.4g}") for count in TOKENS]
+        return us and [float(f"{us[str(count)]:.3g}") for count in TOKENS]
 
-    forms = [{**form, "us": times(form["us"])} for form in row["forms"]]
+    forms = []
+    for form in sorted(row["forms"], key=lambda form: not form["is_common"]):
+        by = form["by"].partition("<")[2].rpartition(", dim")[0]
+        forms.append({**form, "by": by, "us": times(form["us"])})
     return {**row, "dense_us": times(row["dense_us"]), "forms": forms}
 
 

@@ -34,7 +34,8 @@ GROUPS: Dict[str, Dict[str, str]] = {
         "pack_free_bitmap unpack_free_bitmap pack_ragged FORMAT VERSIONS",
     },
     "nm_sparse.torch": {
-        "Sparse models": "sparsify_ NMSparseConfig Report Row Prediction to_dense_",
+        "Sparse models": "sparsify_ NMSparseConfig Report Row Prediction FewTokens "
+        "to_dense_",
         "Patterns of layers": "advise choose sparsify_within_",
         "Layers": "NMLinear PackedWeight packed_linear prune_weight LinearSpec",
         "Elements of 8 bits": "quantize_tokens calibrate_inputs_",
@@ -43,6 +44,7 @@ GROUPS: Dict[str, Dict[str, str]] = {
         "share_input_ shared_linear activate_inside_",
         "Weights as kernels read them": "store_for_kernels_ StoreReport StoredLayer",
         "Dense copies for many tokens": "use_dense_ DenseReport DenseLayer",
+        "Second forms for few tokens": "use_decode_forms_ DecodeReport DecodeLayer",
         "Export": "export_mlir Exported ExportError to_importable Importable",
         "Checkpoints": "load_into load_compressed LoadReport convert_checkpoint "
         "Conversion",

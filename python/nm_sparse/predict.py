@@ -3,10 +3,16 @@
 
 from __future__ import annotations
 
-from typing import List, NamedTuple, Optional, Sequence, Tuple
+import re
+from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
 
+from . import compiler
 from .encoding import Encoding
-from .runtime.program import advise
+from .layers.specs import LinearSpec
+from .runtime.program import DEFAULT_CHIP, advise
+
+# The type of a packed weight, as the compiler prints it.
+_PACKED = re.compile(r"packed<(#nm_sparse\.\w+<)?(#nm_sparse\.encoding<[^>]*>)")
 
 
 class PredictedTime(NamedTuple):
@@ -18,6 +24,21 @@ class PredictedTime(NamedTuple):
     tokens: int
     dense_us: float
     sparse_us: float
+
+
+class FormTimes(NamedTuple):
+    """Of a layer whose weight is stored in one form for all numbers of tokens.
+
+    storage:   "canonical" or "bitmap".
+    encoding:  by which it is stored: the layer's, or one that contains it.
+    bytes:     of the packed weight.
+    times:     microseconds, by the number of tokens.
+    """
+
+    storage: str
+    encoding: Encoding
+    bytes: int
+    times: Dict[int, float]
 
 
 def compile_advice(
@@ -45,3 +66,61 @@ def compile_advice(
             best = times.get(time["tokens"], float("inf"))
             times[time["tokens"]] = min(best, time["predicted_us"])
     return [PredictedTime(count, dense[count], sparse[count]) for count in tokens]
+
+
+def compile_forms(
+    shape: Tuple[int, int],
+    dtype: str,
+    encoding: Encoding,
+    tokens: Sequence[int],
+    chip: Optional[str] = None,
+    gpu: Optional[str] = None,
+) -> List[FormTimes]:
+    """What such a layer takes in the forms that the compiler stores its weight in:
+    first that for any number of tokens, and then that for one token. Where these are
+    the same it is one, and no times are asked for.
+
+    Arguments and errors are those of `compile_advice`; dtype is f16, bf16 or f32.
+    """
+    layer = LinearSpec(encoding.mlir(), *shape, dtype)
+    target = [f"--chip={chip or DEFAULT_CHIP}", *([f"--gpu={gpu}"] if gpu else [])]
+    forms = [_find_form(layer, [*target, *more]) for more in ([], ["--tokens=1"])]
+    if forms[0] == forms[1]:
+        return [FormTimes(*forms[0], 0, {})]
+    return [
+        _predict(shape, dtype, encoding, tokens, chip, gpu, *form) for form in forms
+    ]
+
+
+def _find_form(layer: LinearSpec, options: Sequence[str]) -> Tuple[str, Encoding]:
+    """Storage and encoding of the weight in a program."""
+    arguments = ["-", "-o", "ir", "--emit=front", *options]
+    text = compiler.run(arguments, layer.mlir(), ("ir",)).files["ir"].decode()
+    found = _PACKED.search(text)
+    if found is None:
+        raise compiler.CompileError("the program has no packed weight")
+    return ("bitmap" if found[1] else "canonical"), Encoding.parse(found[2])
+
+
+def _predict(
+    shape: Tuple[int, int],
+    dtype: str,
+    encoding: Encoding,
+    tokens: Sequence[int],
+    chip: Optional[str],
+    gpu: Optional[str],
+    storage: str,
+    stored: Encoding,
+) -> FormTimes:
+    """Times in the form `storage` by the encoding `stored`."""
+    # Of several encodings that contain its own, "auto" and "always" may take others.
+    for embed in ("never",) if stored == encoding else ("auto", "always"):
+        options = f"--storage={storage}", f"--embed={embed}"
+        asked = dtype, tokens, [str(encoding)], chip, gpu, options
+        for row in advise(*shape, *asked)["patterns"]:
+            by = row.get("embedded", row.get("encoding"))
+            if row["pattern"] == "dense" or by is None or Encoding.parse(by) != stored:
+                continue
+            times = {one["tokens"]: one["predicted_us"] for one in row["times"]}
+            return FormTimes(storage, stored, row["bytes"], times)
+    raise compiler.CompileError(f"no times are predicted for {storage} by {stored}")

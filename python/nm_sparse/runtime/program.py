@@ -254,6 +254,7 @@ def advise(
     patterns: Sequence[str] = (),
     chip: Optional[str] = None,
     gpu: Optional[str] = None,
+    options: Sequence[str] = (),
 ) -> Dict[str, Any]:
     """Predicted times of a layer with various patterns, and dense.
 
@@ -262,6 +263,7 @@ def advise(
     tokens:    numbers of tokens to predict for; none: usual ones.
     patterns:  texts such as "8:32, block = [1, 64]"; none: usual ones.
     chip, gpu: that times are predicted for; none: an H200.
+    options:   further ones of nm-compile, such as "--storage=bitmap".
 
     Returns the JSON of docs/Advise.md. Raises CompileError.
     """
@@ -270,6 +272,7 @@ def advise(
     arguments += [f"--gpu={gpu}"] if gpu else []
     arguments += [f"--tokens={','.join(map(str, tokens))}"] if tokens else []
     arguments += [f"--pattern={pattern}" for pattern in patterns]
+    arguments += options
     return json.loads(_advise((*arguments, "--json=-")))
 
 

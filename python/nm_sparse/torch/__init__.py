@@ -11,7 +11,8 @@ which pattern suits which layer, and `sparsify_within_` does all of it within a 
 (docs/Pruning.md). `fuse_` makes one operator of layers that share their input or have
 an activation behind them, `store_for_kernels_` leaves each weight in the form that its
 kernels read, for inference, and `use_dense_` has layers multiply many tokens by dense
-copies where that is faster (docs/Fusion.md). `export_mlir` writes a model as MLIR
+copies where that is faster, and few by second forms of their weights
+(`use_decode_forms_`, docs/Fusion.md). `export_mlir` writes a model as MLIR
 (docs/Export.md), `to_importable` prepares one for an importer of other projects
 (docs/IREE.md), and `load_into` and `convert_checkpoint` read checkpoints with 2:4
 weights. Models of transformers with packed layers are loaded by their names, and
@@ -41,8 +42,9 @@ from .models.convert import sparsify_
 from .models.fuse import FuseReport, Fusion, fuse_
 from .models.input_scales import calibrate_inputs_
 from .models.kernel_storage import StoredLayer, StoreReport, store_for_kernels_
-from .models.report import Prediction, Report, Row
+from .models.report import FewTokens, Prediction, Report, Row
 from .models.to_dense import to_dense_
+from .models.use_decode_forms import DecodeLayer, DecodeReport, use_decode_forms_
 from .models.use_dense import DenseLayer, DenseReport, use_dense_
 from .pretrained import ConvertReport, Outcome, convert_pretrained, mark_pretrained
 from .weight.masks import prune_weight
@@ -53,10 +55,13 @@ from .weight.weight import PackedWeight
 __all__ = [
     "Conversion",
     "ConvertReport",
+    "DecodeLayer",
+    "DecodeReport",
     "DenseLayer",
     "DenseReport",
     "Exported",
     "ExportError",
+    "FewTokens",
     "FuseReport",
     "Fusion",
     "GatedMLP",
@@ -97,6 +102,7 @@ __all__ = [
     "store_for_kernels_",
     "to_dense_",
     "to_importable",
+    "use_decode_forms_",
     "use_dense_",
 ]
 

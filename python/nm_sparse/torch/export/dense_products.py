@@ -53,7 +53,8 @@ def _product(
         raise ExportError(
             f"x is {x.dtype} and a packed weight {s.torch_dtype}: legal is one type"
         )
-    dense = UNPACK(list(weight), replace(s, activation="none", dense_from=None, decode_to=None).text)
+    own = replace(s, activation="none", dense_from=None, decode_to=None)
+    dense = UNPACK(list(weight), own.text)
     y = F.linear(x, dense)
     if bias is not None or s.activation != "none":
         wide = torch.float32 if x.dtype.itemsize < 4 else x.dtype

@@ -255,6 +255,29 @@ class EagerCall:
         return self._launch
 
 
+class EagerByRows(EagerCall):
+    """Eager calls of a layer with a second form. Either program is found by the first
+    call that it is for, as decoding may never need the other."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._few = EagerCall()
+
+    def __call__(
+        self, x: Tensor, layers: Sequence["NMLinear"], find: Find, variant: str = ""
+    ) -> Optional[List[Tensor]]:
+        if not is_plain_call(x):
+            return None
+        (layer,) = layers
+        if x.numel() > (layer.decode_to or 0) * layer.in_features:
+            return self.run(x, layers, find, variant)
+        return self._few.run(x, layers, layer.find_decoding, variant)
+
+    def forget(self) -> None:
+        super().forget()
+        self._few.forget()
+
+
 def find_weights(
     x: Tensor,
     layers: Sequence["NMLinear"],

@@ -18,10 +18,9 @@ from ..weight.token_counts import for_rows
 from ..weight.weight import PackedWeight, components_of
 from . import kernels
 from .convertible import conv1d_class, make_dense, matrix_of
-from .decode_form import DecodeForm
 from .dense_copies import drop_dense
 from .eager import EagerCall, settings_changed
-from .linear_state import PackedState
+from .linear_state import DecodeForm, PackedState
 from .scaled_linear import SAME, QuantizedInput, check_untrained
 from .sharding import is_sharded, local_weight, sharded_linear
 

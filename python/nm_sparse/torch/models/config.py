@@ -39,6 +39,9 @@ class NMSparseConfig:
                   some of `tokens`, but not for all, is to multiply as many tokens on a
                   GPU by a dense copy of its weight (`NMLinear.dense_from`): as fast as
                   dense, for the memory of both. With `keep_slower` there are none.
+    decode_forms: whether a layer whose weight is stored otherwise for few tokens than
+                  for many may hold both forms on a GPU, for the memory of both
+                  (`NMLinear.decode_to`), where one token is predicted to gain enough.
     weights:      "e4m3" or "int8": what is kept is rounded to elements of 8 bits with
                   scales (`PackedWeight.quantize`); None: it is not.
     activations:  "same", or as `weights`: inputs of layers are rounded to such
@@ -57,6 +60,7 @@ class NMSparseConfig:
     weights: Optional[str] = None
     activations: str = SAME
     scales: str = "output"
+    decode_forms: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "encoding", linear_encoding(self.encoding))
@@ -76,6 +80,11 @@ class NMSparseConfig:
             raise EncodingError(
                 f"dense_copies is {self.dense_copies!r}: legal is True or False; from "
                 "how many tokens on a layer uses its copy is NMLinear.dense_from"
+            )
+        if not isinstance(self.decode_forms, bool):
+            raise EncodingError(
+                f"decode_forms is {self.decode_forms!r}: legal is True or False; up to "
+                "how many tokens a layer uses its second form is NMLinear.decode_to"
             )
 
     @property

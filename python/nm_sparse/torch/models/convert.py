@@ -8,7 +8,7 @@ replaced, so that an error leaves the model as it was.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Mapping, Optional, Sequence, Tuple, Union
+from typing import Any, List, Mapping, Optional, Sequence, Tuple, Union
 
 import torch
 from torch import nn
@@ -30,6 +30,7 @@ from ..weight.scales import relative_error
 from ..weight.spec import dtype_name, elements_of
 from ..weight.weight import PackedWeight
 from .config import Configs, ModelScore, as_patterns
+from .decode_plan import Forms, form_predictor, plan_forms_, with_form
 from .dense_plan import Predictor, Times, plan_copies_, with_copy
 from .report import Prediction, Report, Row, beside_wide, make_report
 from .within import sparsify_by_budget
@@ -80,6 +81,8 @@ def sparsify_(
                 `config.keep_slower`. One that is slower for some of them gets a dense
                 copy for so many tokens, unless `config.dense_copies` is False: as with
                 `use_dense_`, whose numbers layers get that are one operator already.
+                With `config.decode_forms`, layers get second forms of their weights as
+                with `use_decode_forms_`; without, the report says what they would gain.
     chip:       for which times are predicted, such as "sm_90a"; that of the weights'
                 GPU by default, and that of the predictor where they are on the CPU.
     budget:     the error of a layer's outputs that is allowed, relative to their norm,
@@ -125,6 +128,7 @@ def sparsify_(
     if predictor is not None:
         _plan_copies(model, layers, Times(predictor, chip))
         rows = [with_copy(row, one.packed) for row, one in zip(rows, layers)]
+        rows = _plan_forms(model, layers, rows, predictor, chip)
     return make_report(model, rows, patterns.unused, note)
 
 
@@ -242,3 +246,20 @@ def _plan_copies(model: nn.Module, layers: Sequence[_Layer], times: Times) -> No
         if isinstance(layer.packed, NMLinear) and layer.config.has_copies
     }
     plan_copies_(model, allowed, times)
+
+
+def _plan_forms(
+    model: nn.Module,
+    layers: Sequence[_Layer],
+    rows: Sequence[Row],
+    predictor: Predictor,
+    chip: Optional[str],
+) -> List[Row]:
+    """The rows, with second forms of layers that may have them."""
+    forms = form_predictor(predictor)
+    if forms is None:
+        return list(rows)
+    packed = {layer.packed: layer.config for layer in layers if layer.packed}
+    allowed = {one for one, config in packed.items() if config.decode_forms}
+    found = plan_forms_(model, allowed, Forms(forms, chip), packed)
+    return [with_form(row, one.packed, found) for row, one in zip(rows, layers)]

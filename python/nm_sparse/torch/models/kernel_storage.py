@@ -135,7 +135,9 @@ def store_for_kernels_(
     training mode whose weights require gradients stay as they are; so do those whose
     weights are tied, and both of a gated MLP where one must. Layers of one input that
     become bitmaps lie one behind the other then: compiled and captured graphs multiply
-    by them as by one weight, and their results are parts of one tensor there.
+    by them as by one weight, and their results are parts of one tensor there. A layer
+    with `decode_to` holds the form for few tokens where all others are for its dense
+    copy, and else that of its other kernels, with the second form beside it.
 
     Returns a report of all packed layers.
     """
@@ -231,6 +233,8 @@ def _alone(
                 return _find_scaled_halves(layer, activation)
             return _find_elements([layer], activation)
         spec, has_bias = layer.linear_spec.canonical, layer.bias is not None
+        if decodes_or_dense(layer) and not is_gated:
+            spec = replace(spec, decode_to=layer.decode_to)
         device = layer.weight.device
         if activation != "none":
             inside = replace(spec, activation=activation)
@@ -242,6 +246,12 @@ def _alone(
         return None if made is None else [made]
 
     return Use(name, (layer,), find)
+
+
+def decodes_or_dense(layer: NMLinear) -> bool:
+    """Whether all numbers of tokens are for its second form or its dense copy."""
+    few, dense = layer.decode_to, layer.dense_from
+    return few is not None and dense is not None and dense <= few + 1
 
 
 def _find_elements(

@@ -50,6 +50,27 @@ class Prediction:
         return f"{self.dense_us:.1f} -> {middle}{self.sparse_us:.1f}"
 
 
+@dataclass(frozen=True)
+class FewTokens:
+    """Predicted times of few tokens in two forms of a weight, in microseconds.
+
+    common_us:  in the form for all numbers of tokens.
+    own_us:     in the form that is best for one token.
+    """
+
+    tokens: int
+    common_us: float
+    own_us: float
+
+    @property
+    def gain(self) -> float:
+        """How many times as fast the second is."""
+        return self.common_us / self.own_us if self.own_us else float("inf")
+
+    def __str__(self) -> str:
+        return f"{self.common_us:.1f} -> {self.own_us:.1f}"
+
+
 def beside_wide(
     predictions: Sequence[Prediction], wide: Iterable[Tuple[int, float, float]]
 ) -> Tuple[Prediction, ...]:
@@ -83,6 +104,12 @@ class Row:
     copy_bytes:      of that copy, which the first call of so many tokens makes.
     rounding:        how far elements of 8 bits with scales are from what is kept,
                      relative to its norm; None where it was not rounded.
+    decode_to:       up to how many tokens the layer multiplies by a second form of its
+                     weight on a GPU; None: it has one form.
+    form_bytes:      of that form, which the first call of so few tokens makes.
+    few_tokens:      predicted times of few tokens in the form for all numbers of tokens
+                     and in their own: what the second form gains, or what is given up
+                     without it; empty where both are one, or nothing is predicted.
     """
 
     name: str
@@ -97,6 +124,9 @@ class Row:
     dense_from: Optional[int] = None
     copy_bytes: int = 0
     rounding: Optional[float] = None
+    decode_to: Optional[int] = None
+    form_bytes: int = 0
+    few_tokens: Tuple[FewTokens, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -132,6 +162,7 @@ class Report:
             plain = asdict(row)
             plain["shape"] = list(row.shape)
             plain["predictions"] = [asdict(one) for one in row.predictions]
+            plain["few_tokens"] = [asdict(one) for one in row.few_tokens]
             rows.append(plain)
         return {
             "rows": rows,
@@ -165,6 +196,8 @@ class Report:
             result += f", rounding error {100 * row.rounding:.1f} %"
         if row.dense_from is not None:
             result += f", dense copy from {row.dense_from} tokens on"
+        if row.decode_to is not None:
+            result += f", second form to {row.decode_to} tokens"
         return [row.name, shape, row.encoding or "", kept, size, *times, result]
 
     def _summary(self) -> List[str]:
@@ -188,6 +221,7 @@ class Report:
                 f"take {copies:.1f} MiB more on a GPU from the first such call on; "
                 "dense_copies=False in the config makes none, and is slower"
             )
+        lines += describe_forms(done)
         each = [one for row in self.rows for one in row.predictions]
         if any(one.dense_elements_us is not None for one in each):
             lines.append(
@@ -197,6 +231,43 @@ class Report:
         if self.unused_patterns:
             lines.append(f"no layer for: {', '.join(self.unused_patterns)}")
         return lines + ([self.note] if self.note else [])
+
+
+# Smaller gains than this are within what the model is wrong by, and are not told.
+_LEAST_TOLD = 1.2
+
+
+def describe_forms(rows: Sequence[Row]) -> List[str]:
+    """What second forms of sparse layers gain and take, and what layers without one
+    give up, in a line each."""
+    lines = []
+    held = [row for row in rows if row.decode_to is not None]
+    if held:
+        size = sum(row.form_bytes for row in held) / 2**20
+        common, own = _one_token(held)
+        lines.append(
+            f"{len(held)} of these hold a second form of their weight for few tokens: "
+            f"one token is predicted to take {own:.1f} us there instead of "
+            f"{common:.1f}, for {size:.1f} MiB more on a GPU from the first such call"
+            " on"
+        )
+    rest = [row for row in rows if row.decode_to is None and row.few_tokens]
+    given_up = [row for row in rest if row.few_tokens[0].gain >= _LEAST_TOLD]
+    if given_up:
+        common, own = _one_token(given_up)
+        lines.append(
+            f"{len(given_up)} of these have one form of their weight for all numbers "
+            f"of tokens: one token is predicted to take {common:.1f} us there, and "
+            f"{own:.1f} in forms of its own, which decode_forms=True in the config "
+            "holds, too"
+        )
+    return lines
+
+
+def _one_token(rows: Sequence[Row]) -> Tuple[float, float]:
+    """Microseconds of layers together, in the common forms and in their own."""
+    known = [row.few_tokens[0] for row in rows if row.few_tokens]
+    return sum(one.common_us for one in known), sum(one.own_us for one in known)
 
 
 def make_report(
