@@ -210,6 +210,7 @@ class Report:
             for row in self.rows
         )
         lines = [
+            *describe_forms(done),
             f"{len(done)} of {len(self.rows)} layers are sparse; their weights "
             f"take {after / 2**20:.1f} MiB instead of {before / 2**20:.1f} MiB",
         ]
@@ -221,7 +222,6 @@ class Report:
                 f"take {copies:.1f} MiB more on a GPU from the first such call on; "
                 "dense_copies=False in the config makes none, and is slower"
             )
-        lines += describe_forms(done)
         each = [one for row in self.rows for one in row.predictions]
         if any(one.dense_elements_us is not None for one in each):
             lines.append(
@@ -246,7 +246,7 @@ def describe_forms(rows: Sequence[Row]) -> List[str]:
         size = sum(row.form_bytes for row in held) / 2**20
         common, own = _one_token(held)
         lines.append(
-            f"{len(held)} of these hold a second form of their weight for few tokens: "
+            f"{len(held)} layers hold a second form of their weight for few tokens: "
             f"one token is predicted to take {own:.1f} us there instead of "
             f"{common:.1f}, for {size:.1f} MiB more on a GPU from the first such call"
             " on"
@@ -256,8 +256,8 @@ def describe_forms(rows: Sequence[Row]) -> List[str]:
     if given_up:
         common, own = _one_token(given_up)
         lines.append(
-            f"{len(given_up)} of these have one form of their weight for all numbers "
-            f"of tokens: one token is predicted to take {common:.1f} us there, and "
+            f"{len(given_up)} layers have one form of their weight for all numbers of "
+            f"tokens: one token is predicted to take {common:.1f} us there, and "
             f"{own:.1f} in forms of its own, which decode_forms=True in the config "
             "holds, too"
         )
