@@ -38,6 +38,7 @@ import one_token  # noqa: E402
 import plots  # noqa: E402
 import random_layers  # noqa: E402
 import report  # noqa: E402
+import storage_page  # noqa: E402
 from walk_lines import select  # noqa: E402
 
 PAGES = ["README.md", *sorted(f"docs/{p.name}" for p in (ROOT / "docs").glob("*.md"))]
@@ -202,7 +203,7 @@ class Generators:
 
     def performance(self, what):
         pages = {**random_layers.PAGES, **one_token.PAGES, **element_wise.PAGES}
-        pages |= doc_sparse.PAGES
+        pages |= {**doc_sparse.PAGES, **storage_page.PAGES}
         return pages[what]() if what else report.page()
 
     def energy(self, what):

@@ -159,6 +159,17 @@ def test_forms_follow_the_weight(monkeypatch):
     assert memory.expired() and not STORED._forms
 
 
+def test_types_without_kernels_have_one_form(monkeypatch):
+    programs = TwoPrograms(monkeypatch)
+    layer = layer_of(K, N).double().requires_grad_(False)
+    layer.decode_to, layer.dense_from = 4, 6
+    for tokens in (4, 5, 6):
+        x = torch.randn(tokens, K, dtype=torch.float64)
+        torch.testing.assert_close(call(layer, x), layer.to_dense()(x))
+    layer.decode_to = None
+    assert programs.calls == [] and len(forms_of()) == 1  # the dense copy
+
+
 def test_store_agrees(monkeypatch):
     """A layer that holds the form for few tokens needs no second one for these, and the
     other when many tokens come."""

@@ -13,10 +13,12 @@ from export_cases import needs_library  # noqa: E402
 from torch import nn  # noqa: E402
 
 from nm_sparse import Encoding, EncodingError  # noqa: E402
+from nm_sparse.bindings.library import LibraryNotFoundError  # noqa: E402
 from nm_sparse.compiler import CompileError  # noqa: E402
 from nm_sparse.predict import FormTimes, compile_forms  # noqa: E402
 from nm_sparse.torch import (  # noqa: E402
     FewTokens,
+    HalvedMLP,
     NMLinear,
     NMSparseConfig,
     share_input_,
@@ -105,7 +107,7 @@ def test_layers_that_are_alone_get_forms():
     rows = {row.name: row for row in report.rows}
     assert list(rows) == NAMES
     for name in NAMES[:5]:
-        assert rows[name].reason == "it is one operator with others, which has one form"
+        assert "its operator multiplies by more than this layer" in rows[name].reason
     assert rows["one"].reason == ONE_FORM and rows["one"].few_tokens == ()
     assert report.form_bytes == rows["out"].form_bytes == 100
     assert rows["out"].few_tokens[0] == FewTokens(1, 12.0, 4.0)
@@ -117,8 +119,12 @@ def test_layers_that_are_alone_get_forms():
     assert use_decode_forms_(model, predictor=predictor).form_bytes == 200
     model.out.dense_from = 17
     assert use_decode_forms_(model, predictor=predictor).form_bytes == 0
-    asked = use_decode_forms_(model, 7, lambda layer, name: name != "one")
+    model.out.dense_from = None
+    asked = use_decode_forms_(
+        model, 7, lambda layer, name: name != "one", predictor=predictor
+    )
     assert asked.decode_to == {**dict.fromkeys(NAMES), "out": 7}
+    assert asked.form_bytes == 200
     assert {row.name: row.reason for row in asked.rows}["one"] == "filter_fn leaves it"
     off = use_decode_forms_(model, None)
     assert set(off.decode_to.values()) == {None} and off.form_bytes == 0
@@ -143,6 +149,29 @@ def test_layers_that_stay():
         "none": "no times are predicted for it: no kernels",
     }
     assert set(report.decode_to.values()) == {None}
+    # What is asked for needs no times.
+    report = use_decode_forms_(model, 3, predictor=predictor)
+    assert report.decode_to == {"f64": None, "i8": None, "rounded": None, "none": 3}
+    report = use_decode_forms_(model, None)
+    assert set(report.decode_to.values()) == {None}
+
+
+def test_halves_of_one_weight_are_one_operator():
+    model = HalvedMLP(layer_of(32, 128), layer_of(64, 32), "silu")
+    assert model.obstacle() is None
+    predictor = Predictor(n128=forms_of(GAINS), n32=forms_of(GAINS))
+    report = use_decode_forms_(model, predictor=predictor)
+    assert report.decode_to == {"gate_up_proj": None, "down_proj": 16}
+
+
+def test_no_compiler(monkeypatch):
+    def predictor(*asked):
+        raise LibraryNotFoundError("none")
+
+    model = nn.Sequential(layer_of(32, 40))
+    with pytest.raises(LibraryNotFoundError):
+        use_decode_forms_(model, predictor=predictor)
+    assert use_decode_forms_(model, 2, predictor=predictor).decode_to == {"0": 2}
 
 
 @pytest.mark.parametrize("tokens", [0, -3, True, 2.0, "all"])

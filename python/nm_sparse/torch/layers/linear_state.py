@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from ...encoding import Encoding, EncodingError, packed_shapes
 from ..weight.levels import signless
 from ..weight.shared_spec import with_decode_to
-from ..weight.spec import DTYPES, ELEMENTS, SCALE, LinearSpec, check_decode_to
+from ..weight.spec import DTYPES, ELEMENTS, NARROW, SCALE, LinearSpec, check_decode_to
 from ..weight.stored_forms import STORED
 from ..weight.weight import PackedWeight
 from . import kernels
@@ -279,7 +279,8 @@ class DecodeForm(nn.Module):
         if type(self._parameters.get("weight")) is not PackedWeight:
             return
         weight, spec = layer.components(), LinearSpec.parse(self.kernel_spec)
-        if not STORED.has(weight, spec.storage):
+        has_kernels = spec.dtype != "f64" and spec.torch_dtype not in NARROW
+        if not has_kernels or not STORED.has(weight, spec.storage):
             return
         few = replace(spec.canonical, decode_to=self._decode_to)
         own = self.bias is not None, weight[0].device

@@ -13,6 +13,7 @@ from ...bindings.library import LibraryNotFoundError
 from ...compiler import CompileError
 from ...encoding import EncodingError
 from ...predict import FormTimes, compile_advice, compile_forms
+from ..layers.halved_mlp import HalvedMLP
 from ..layers.kernels import chip_of
 from ..layers.linear import NMLinear
 from ..layers.scaled_linear import SAME
@@ -120,8 +121,15 @@ def form_obstacle(layer: NMLinear) -> Optional[str]:
 
 
 def layers_alone(model: nn.Module) -> List[NMLinear]:
-    """The packed layers of a model that are operators by themselves."""
-    return [group[0] for group in find_operators(model) if len(group) == 1]
+    """The packed layers of a model that are operators by themselves: neither with
+    others, nor as gate and up of an MLP."""
+    halved = {
+        module.gate_up_proj
+        for module in model.modules()
+        if isinstance(module, HalvedMLP) and module.obstacle() is None
+    }
+    alone = [group[0] for group in find_operators(model) if len(group) == 1]
+    return [layer for layer in alone if layer not in halved]
 
 
 def form_bytes(layer: NMLinear, choice: Choice) -> int:

@@ -7,11 +7,12 @@ such as element-wise ones in f32, and for memory.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Dict, Optional, Tuple, Union
 
 from torch import nn
 
+from ...bindings.library import LibraryNotFoundError
 from ...compiler import CompileError
 from ...encoding import EncodingError
 from ...predict import compile_forms
@@ -39,9 +40,9 @@ class DecodeLayer:
     reason:        why.
     weight_bytes:  of its packed weight.
     form_bytes:    of the second form, which the first call with so few tokens makes; 0
-                   where there is none, or times of forms were not asked for.
+                   where there is none, or no predictor to ask.
     few_tokens:    predicted times of few tokens in both forms; empty where both are
-                   one, or times were not asked for.
+                   one, or there is no predictor to ask.
     """
 
     name: str
@@ -107,9 +108,9 @@ def use_decode_forms_(
     chip:       for which times are predicted, such as "sm_90a"; that of the weights'
                 GPU by default, and that of the predictor where they are on the CPU.
 
-    Layers that are one operator with others stay as they are, as that has one form:
-    call it behind `fuse_`. So do layers of 8 bits and of float64, those whose input is
-    rounded, and weights that are no parameter.
+    Layers whose operator multiplies by others, too, stay as they are, as that has one
+    form: call it behind `fuse_`. So do layers of 8 bits and of float64, those whose
+    input is rounded, and weights that are no parameter.
 
     Returns a report of all packed layers. Raises EncodingError when `tokens` is none of
     these, and LibraryNotFoundError where "auto" has no compiler to ask; the model is as
@@ -161,12 +162,17 @@ def _plan(
         return Choice(None, "as asked")
     reason = form_obstacle(layer)
     if reason is None and not is_alone:
-        reason = "it is one operator with others, which has one form"
+        reason = "its operator multiplies by more than this layer, and has one form"
     if reason is not None:
         return reason
-    if tokens != "auto":
-        return Choice(int(tokens), "as asked")
     try:
-        return forms.of(layer)
-    except (CompileError, EncodingError) as error:
+        found = forms.of(layer)
+    except (CompileError, EncodingError, LibraryNotFoundError) as error:
+        if tokens != "auto":
+            return Choice(int(tokens), "as asked")
+        if isinstance(error, LibraryNotFoundError):
+            raise
         return f"no times are predicted for it: {error}"
+    if tokens == "auto":
+        return found
+    return replace(found, decode_to=int(tokens), reason="as asked")
