@@ -22,6 +22,7 @@ from nm_sparse.torch.weight.token_counts import settled  # noqa: E402
 CUDA = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 
 
+@pytest.mark.slow
 @needs_library
 @pytest.mark.parametrize(
     "encoding, dtype, is_other",
