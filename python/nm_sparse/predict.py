@@ -113,7 +113,7 @@ def _predict(
     stored: Encoding,
 ) -> FormTimes:
     """Times in the form `storage` by the encoding `stored`."""
-    # Of several encodings that contain its own, "auto" and "always" may take others.
+    # "auto" and "always" may take different encodings that contain its own.
     for embed in ("never",) if stored == encoding else ("auto", "always"):
         options = f"--storage={storage}", f"--embed={embed}"
         asked = dtype, tokens, [str(encoding)], chip, gpu, options

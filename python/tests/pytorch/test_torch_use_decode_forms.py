@@ -149,7 +149,7 @@ def test_layers_that_stay():
         "none": "no times are predicted for it: no kernels",
     }
     assert set(report.decode_to.values()) == {None}
-    # What is asked for needs no times.
+    # A number that is asked for needs no times.
     report = use_decode_forms_(model, 3, predictor=predictor)
     assert report.decode_to == {"f64": None, "i8": None, "rounded": None, "none": 3}
     report = use_decode_forms_(model, None)
