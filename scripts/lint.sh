@@ -2,7 +2,8 @@
 # Checks formatting (all C++ and Python files), clang-tidy (the given C++ files,
 # else those that changed since the merge base), the lengths of files, the order
 # of folders (docs/Architecture.md), that parts of schedules and storages are known
-# by their interfaces alone, shell syntax and Python.
+# by their interfaces alone, that results have a line for each record, shell
+# syntax and Python.
 # Usage: lint.sh [--fix] [--all] [FILE...]
 #   --fix  repairs what can be repaired instead of reporting it
 #   --all  clang-tidy on every C++ file (minutes)
@@ -108,6 +109,7 @@ fi
 step "lengths" scripts/check_lengths.py
 step "arrows" scripts/check_arrows.py
 step "axes" scripts/check_axes.py
+step "results" scripts/format_results.py --check bench/results/*.json
 step "python" python_files
 step "shell" shell_files
 [ ${#failed[@]} -eq 0 ] || die "lint: ${failed[*]}"
