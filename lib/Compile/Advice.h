@@ -11,6 +11,7 @@
 #include "nm_sparse/Checkpoint/LinearLayers.h"
 #include "nm_sparse/Energy/CombineEnergy.h"
 #include "nm_sparse/PruningQuality/KeptQuality.h"
+#include "nm_sparse/Tuning/MeasuredTime.h"
 #include "llvm/Support/JSON.h"
 
 namespace mlir::nm_sparse {
@@ -27,12 +28,16 @@ struct PatternTime {
       {}; ///< The work of a kernel before the product; mostly empty.
   std::string schedule = {};
   std::string error = {};
+  /// The time of a tuning database, if the schedule is from there.
+  std::optional<MeasuredTime> measured = {};
   bool isFastest = false;
   /// No other pattern is at least as good in time and in what it keeps, and
   /// better in one of them.
   bool isBest = false;
 
   bool isCompiled() const { return error.empty(); }
+  /// What is known best: what was measured, or else what is predicted.
+  double getSeconds() const { return measured ? measured->seconds : seconds; }
 };
 
 /// A pattern and one way to store a weight that has it.

@@ -27,6 +27,8 @@ static std::string explain(const PatternTime &time) {
   if (time.bound.empty())
     return time.product;
   std::string text = time.product + ", bound by " + time.bound;
+  if (time.measured)
+    text += ", measured";
   return time.before.empty() ? text : text + ", with a " + time.before;
 }
 
@@ -38,12 +40,16 @@ static std::string printPercent(double share) {
   return print(100 * share, 1) + " %";
 }
 
+/// `dense`: predicted seconds of the dense product.
 static TableRow describe(const PatternAdvice &row, const PatternTime &time,
                          double dense) {
+  if (time.measured && time.measured->dense > 0)
+    dense = time.measured->dense;
   TableRow cells = {
       std::string(time.isFastest ? "*" : " ") + (time.isBest ? "+" : ""),
       row.pattern, print(100 * (1 - row.density), 0) + " %",
-      print(time.seconds * 1e6, 1), print(dense / time.seconds, 2) + "x"};
+      print(time.getSeconds() * 1e6, 1),
+      print(dense / time.getSeconds(), 2) + "x"};
   if (time.energy) {
     cells.push_back(printMillijoules(time.energy->joules));
     cells.push_back(print(time.energy->getWatts(), 0));
@@ -69,8 +75,8 @@ static void printTimes(const Advice &advice, size_t i, llvm::raw_ostream &os) {
     if (row.times[i].isCompiled())
       rows.push_back(&row);
   llvm::sort(rows, [&](const auto *a, const auto *b) {
-    return std::pair(a->times[i].seconds, a) <
-           std::pair(b->times[i].seconds, b);
+    return std::pair(a->times[i].getSeconds(), a) <
+           std::pair(b->times[i].getSeconds(), b);
   });
   TableRow header = {"", "pattern", "zeros", "us", "speed"};
   if (advice.patterns.front().times[i].energy)
@@ -118,6 +124,14 @@ static void printLegend(const Advice &advice, llvm::raw_ostream &os) {
   os << "\n* the fastest; times are predicted";
   if (advice.patterns.front().times.front().energy)
     os << ", and so are energy and power in a loop";
+  bool isMeasured = llvm::any_of(advice.patterns, [](const auto &row) {
+    return llvm::any_of(row.times, [](const PatternTime &time) {
+      return time.measured.has_value();
+    });
+  });
+  if (isMeasured)
+    os << "; those that say so were measured, like those of dense products that "
+          "they are compared with";
   os << "\n";
   if (advice.weight.empty())
     return;
@@ -152,6 +166,11 @@ static llvm::json::Object describe(const PatternTime &time, bool hasWeight) {
     return object;
   }
   object["predicted_us"] = time.seconds * 1e6;
+  if (const auto &measured = time.measured) {
+    object["measured_us"] = measured->seconds * 1e6;
+    if (measured->dense > 0)
+      object["measured_dense_us"] = measured->dense * 1e6;
+  }
   if (time.energy) {
     object["mj"] = time.energy->joules * 1e3;
     object["watts"] = time.energy->getWatts();

@@ -91,7 +91,7 @@ findPatterns(MLIRContext &context, ArrayRef<std::string> given) {
 static bool beats(const PatternAdvice &a, const PatternAdvice &b, size_t i) {
   if (!a.times[i].isCompiled())
     return false;
-  auto times = std::pair(a.times[i].seconds, b.times[i].seconds);
+  auto times = std::pair(a.times[i].getSeconds(), b.times[i].getSeconds());
   auto errors = std::pair(a.kept->outputError, b.kept->outputError);
   return times.first <= times.second && errors.first <= errors.second &&
          (times.first < times.second || errors.first < errors.second);
@@ -102,11 +102,16 @@ static void compare(Advice &advice) {
   for (size_t i = 0; i < advice.tokens.size(); ++i) {
     // Dense products are always compiled.
     PatternTime *fastest = &advice.patterns.front().times[i];
+    // They were measured beside each of the others.
+    for (const PatternAdvice &row : advice.patterns)
+      if (const auto &measured = row.times[i].measured;
+          measured && measured->dense > 0)
+        fastest->measured = MeasuredTime{measured->dense, measured->dense};
     for (PatternAdvice &row : advice.patterns) {
       PatternTime &time = row.times[i];
       if (!time.isCompiled())
         continue;
-      if (time.seconds < fastest->seconds)
+      if (time.getSeconds() < fastest->getSeconds())
         fastest = &time;
       time.isBest =
           row.kept && llvm::none_of(advice.patterns, [&](const auto &other) {

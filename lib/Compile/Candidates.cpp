@@ -133,6 +133,7 @@ ChosenTime nm_sparse::predictChosen(MatmulOp op, const Chip &chip,
   result.energy =
       predictEnergy(problem, getSchedule(op), whole, chip, before.getShare());
   result.denseEnergy = predictDenseEnergy(problem, dense, chip);
+  result.measured = MeasuredTime::get(op, problem.tokens);
   return result;
 }
 

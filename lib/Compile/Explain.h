@@ -11,6 +11,7 @@
 #include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
 #include "nm_sparse/Energy/CombineEnergy.h"
 #include "nm_sparse/Target/Target.h"
+#include "nm_sparse/Tuning/MeasuredTime.h"
 #include <map>
 
 namespace mlir::nm_sparse {
@@ -76,6 +77,8 @@ struct ChosenTime {
   /// The energy of the product and of the dense one; none if the energy of the
   /// GPU was not measured.
   std::optional<CombinedEnergy> energy = {}, denseEnergy = {};
+  /// The time of a tuning database, if the schedule is from there.
+  std::optional<MeasuredTime> measured = {};
 };
 ChosenTime predictChosen(MatmulOp op, const Chip &chip, int64_t tokens);
 /// Predicts `op` under `schedule`, together with its share of the kernel

@@ -19,15 +19,42 @@ using namespace mlir::nm_sparse;
 /// is measured by more than this in 1 of 100 layers.
 static constexpr double kCaution = 0.75;
 
+/// The time of a product and where it is from, with its share of a kernel
+/// before.
+static std::string describeTime(const ChosenTime &chosen) {
+  if (const auto &measured = chosen.measured)
+    return llvm::formatv("{0:f1} us measured", measured->seconds * 1e6);
+  std::string before =
+      chosen.before.empty() ? "" : (" with the " + chosen.before).str();
+  return llvm::formatv("{0:f1} us predicted{1}", chosen.seconds * 1e6, before);
+}
+
+/// The seconds of a product and of the dense one, each measured or, where it was
+/// not, predicted.
+static std::pair<double, double> getTimes(const ChosenTime &chosen) {
+  const auto &measured = chosen.measured;
+  if (!measured)
+    return {chosen.seconds, chosen.dense};
+  return {measured->seconds,
+          measured->dense > 0 ? measured->dense : chosen.dense};
+}
+
+/// The product may take longer than the dense one.
+static bool maybeSlower(const ChosenTime &chosen) {
+  auto [seconds, dense] = getTimes(chosen);
+  bool isMeasured = chosen.measured && chosen.measured->dense > 0;
+  return seconds > (isMeasured ? 1.0 : kCaution) * dense;
+}
+
 /// Says in words if the vendor's dense product would be faster.
-static std::string compareWithDense(double seconds, double dense) {
+static std::string compareWithDense(const ChosenTime &chosen) {
+  auto [seconds, dense] = getTimes(chosen);
   return llvm::formatv(
       "the dense product takes {0:f1} us, {1}", dense * 1e6,
       seconds > dense
           ? "which is faster"
           : llvm::formatv("{0:f2} times as long{1}", dense / seconds,
-                          seconds > kCaution * dense ? ", so it may be as fast"
-                                                     : "")
+                          maybeSlower(chosen) ? ", so it may be as fast" : "")
                 .str());
 }
 
@@ -61,10 +88,6 @@ static void explainEnergy(llvm::raw_ostream &os, const ChosenTime &chosen) {
                       printMillijoules(chosen.denseEnergy->joules));
 }
 
-static std::string describeBefore(const ChosenTime &chosen) {
-  return chosen.before.empty() ? "" : (" with the " + chosen.before).str();
-}
-
 void nm_sparse::explainCandidates(llvm::raw_ostream &os, ModuleOp module,
                                   const Chip &chip, int64_t tokens,
                                   Objective objective) {
@@ -78,12 +101,10 @@ void nm_sparse::explainCandidates(llvm::raw_ostream &os, ModuleOp module,
     problem.canCopyInBulk = canCopyInBulk(op.getX());
     ChosenTime chosen = predictChosen(op, chip, tokens);
     SmallVector<Ranked> ranked = rankSchedules(problem, chip, objective);
-    os << llvm::formatv("  @{0}, {1} tokens: {2:f1} us predicted{3}, bound by "
-                        "{4}; {5}\n",
+    os << llvm::formatv("  @{0}, {1} tokens: {2}, bound by {3}; {4}\n",
                         op->getParentOfType<func::FuncOp>().getSymName(),
-                        problem.tokens, chosen.seconds * 1e6,
-                        describeBefore(chosen), chosen.bound,
-                        compareWithDense(chosen.seconds, chosen.dense));
+                        problem.tokens, describeTime(chosen), chosen.bound,
+                        compareWithDense(chosen));
     explainEnergy(os, chosen);
     os << llvm::formatv("    best of {0} schedules:\n", ranked.size());
     auto explain = [&](ScheduleAttr candidate) {
@@ -107,14 +128,11 @@ void nm_sparse::warnOfSlowProducts(llvm::raw_ostream &os, ModuleOp module,
     if (!getSchedule(op))
       return;
     ChosenTime chosen = predictChosen(op, chip, tokens);
-    double seconds = chosen.seconds, dense = chosen.dense;
-    if (seconds > kCaution * dense)
+    if (maybeSlower(chosen))
       os << llvm::formatv(
-          "nm-compile: warning: @{0}, {1} tokens: {2:f1} us "
-          "predicted{3}; {4}\n",
+          "nm-compile: warning: @{0}, {1} tokens: {2}; {3}\n",
           op->getParentOfType<func::FuncOp>().getSymName(),
           MatmulProblem::get(op, getExpectedTokens(op, tokens)).tokens,
-          seconds * 1e6, describeBefore(chosen),
-          compareWithDense(seconds, dense));
+          describeTime(chosen), compareWithDense(chosen));
   });
 }

@@ -106,6 +106,7 @@ static llvm::Error predictTime(const LayerShape &shape, EncodingAttr encoding,
       predictChosen(product, *findChip(options.chip, options.gpu), time.tokens);
   time.seconds = chosen.seconds;
   time.energy = chosen.energy;
+  time.measured = chosen.measured;
   time.bound = chosen.bound.str();
   time.before = chosen.before.str();
   time.product = getSchedule(product).getProduct().getProductName().str();

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Predicted times of a layer, sparse and dense, by the compiler's cost model."""
+"""Times of a layer, sparse and dense: what a database of measured schedules has of it,
+else what the compiler's cost model predicts."""
 
 from __future__ import annotations
 
@@ -24,6 +25,13 @@ class PredictedTime(NamedTuple):
     tokens: int
     dense_us: float
     sparse_us: float
+    is_measured = False
+
+
+class MeasuredTime(PredictedTime):
+    """Both times were measured, in turns: a tuning database has them."""
+
+    is_measured = True
 
 
 class FormTimes(NamedTuple):
@@ -58,14 +66,27 @@ def compile_advice(
     Raises CompileError for what cannot be compiled, and LibraryNotFoundError.
     """
     found = advise(*shape, dtype, tokens, [str(encoding)], chip, gpu)
-    dense, sparse = {}, {}
+    dense: Dict[int, float] = {}
+    sparse: Dict[int, PredictedTime] = {}
     for row in found["patterns"]:
-        times = dense if row["pattern"] == "dense" else sparse
         for time in row["times"]:
+            count = time["tokens"]
+            if row["pattern"] == "dense":
+                dense[count] = time["predicted_us"]
+                continue
+            if "measured_dense_us" in time:
+                one: PredictedTime = MeasuredTime(
+                    count, time["measured_dense_us"], time["measured_us"]
+                )
+            else:
+                one = PredictedTime(count, float("nan"), time["predicted_us"])
             # A pattern may be there in several storages: the best one counts.
-            best = times.get(time["tokens"], float("inf"))
-            times[time["tokens"]] = min(best, time["predicted_us"])
-    return [PredictedTime(count, dense[count], sparse[count]) for count in tokens]
+            sparse[count] = min(sparse.get(count, one), one, key=lambda t: t.sparse_us)
+    times = [sparse[count] for count in tokens]
+    return [
+        one if one.is_measured else one._replace(dense_us=dense[one.tokens])
+        for one in times
+    ]
 
 
 def compile_forms(

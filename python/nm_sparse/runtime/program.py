@@ -242,7 +242,8 @@ def compile(
 
 
 @lru_cache(maxsize=1024)
-def _advise(arguments: tuple) -> str:
+def _advise(arguments: tuple, contents: tuple) -> str:
+    del contents  # of the databases that the arguments name: other ones, other times
     return compiler.run(arguments, files=("-",)).files["-"].decode()
 
 
@@ -255,6 +256,7 @@ def advise(
     chip: Optional[str] = None,
     gpu: Optional[str] = None,
     options: Sequence[str] = (),
+    tuned: Union[None, databases.PathLike, Sequence[databases.PathLike]] = None,
 ) -> Dict[str, Any]:
     """Predicted times of a layer with various patterns, and dense.
 
@@ -264,8 +266,10 @@ def advise(
     patterns:  texts such as "8:32, block = [1, 64]"; none: usual ones.
     chip, gpu: that times are predicted for; none: an H200.
     options:   further ones of nm-compile, such as "--storage=bitmap".
+    tuned:     databases of measured schedules, as `compile` has them.
 
-    Returns the JSON of docs/Advise.md. Raises CompileError.
+    Returns the JSON of docs/Advise.md: where a database has the layer, what was
+    measured is there beside what is predicted. Raises CompileError.
     """
     arguments = ["--advise", f"--shape=K={inputs},N={outputs}", f"--type={dtype}"]
     arguments += [f"--chip={chip}"] if chip else []
@@ -273,7 +277,15 @@ def advise(
     arguments += [f"--tokens={','.join(map(str, tokens))}"] if tokens else []
     arguments += [f"--pattern={pattern}" for pattern in patterns]
     arguments += options
-    return json.loads(_advise((*arguments, "--json=-")))
+    # Times of no GPU that is named are those of an H200.
+    if gpu is None and chip in (None, DEFAULT_CHIP):
+        gpu = "h200"
+    named = databases.choose(tuned, options, gpu)
+    arguments += [f"--tuned={database}" for database in named] or (
+        ["--tuned="] if tuned is not None else []
+    )
+    contents = tuple(databases.digest(database) for database in named)
+    return json.loads(_advise((*arguments, "--json=-"), contents))
 
 
 __all__ = ["CompileError", "PreparedWeight", "Program", "advise", "compile"]

@@ -169,7 +169,10 @@ def _predict(
         if dtype != "f64":  # which has no kernels
             asked = config.pattern, counts, chip
             times = predictor(shape, elements or dtype, *asked)
-            layer.predictions = tuple(Prediction(*one) for one in times)
+            layer.predictions = tuple(
+                Prediction(*one, is_measured=getattr(one, "is_measured", False))
+                for one in times
+            )
             if elements is not None:
                 wide = predictor(shape, dtype, *asked)
                 layer.predictions = beside_wide(layer.predictions, wide)
@@ -179,7 +182,8 @@ def _predict(
     slower = [one.sparse_us >= one.dense_us for one in layer.predictions]
     if slower and all(slower) and not config.keep_slower:
         text = ", ".join(str(one.tokens) for one in layer.predictions)
-        layer.reason = f"sparse is predicted to be no faster for {text} tokens"
+        how = "measured" if all(one.is_measured for one in layer.predictions) else "predicted"
+        layer.reason = f"sparse is {how} to be no faster for {text} tokens"
 
 
 def _pack(layer: _Layer) -> None:

@@ -24,7 +24,8 @@ def table(lines: Sequence[Sequence[str]]) -> List[str]:
 
 @dataclass(frozen=True)
 class Prediction:
-    """Predicted times of one layer, in microseconds, for a number of tokens."""
+    """Times of one layer, in microseconds, for a number of tokens: predicted, unless
+    `is_measured`."""
 
     tokens: int
     dense_us: float
@@ -32,6 +33,8 @@ class Prediction:
     # A dense layer with the same elements takes this, where those of the sparse one and
     # of its inputs have 8 bits; `dense_us` is that of the layer as it was.
     dense_elements_us: Optional[float] = None
+    # A tuning database has both times.
+    is_measured: bool = False
 
     @property
     def speedup(self) -> float:
@@ -47,7 +50,8 @@ class Prediction:
     def __str__(self) -> str:
         own = self.dense_elements_us
         middle = "" if own is None else f"{own:.1f} -> "
-        return f"{self.dense_us:.1f} -> {middle}{self.sparse_us:.1f}"
+        known = " (measured)" if self.is_measured else ""
+        return f"{self.dense_us:.1f} -> {middle}{self.sparse_us:.1f}{known}"
 
 
 @dataclass(frozen=True)

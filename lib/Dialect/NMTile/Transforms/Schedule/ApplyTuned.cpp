@@ -10,7 +10,7 @@
 #include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
 #include "nm_sparse/Dialect/NMTile/Transforms/Passes.h"
 #include "nm_sparse/Dialect/NMTile/Transforms/Transforms.h"
-#include "nm_sparse/Tuning/TuningDatabase.h"
+#include "nm_sparse/Tuning/MeasuredTime.h"
 
 namespace mlir::nm_sparse {
 #define GEN_PASS_DEF_NMSPARSEAPPLYTUNEDPASS
@@ -58,7 +58,9 @@ struct ApplyTuned
     if (!entry)
       return;
     std::string why = apply(op, *entry, problem, target);
-    if (!why.empty())
+    if (why.empty())
+      MeasuredTime::set(op, *entry);
+    else
       op.emitWarning("ignores a schedule that was measured: ")
           << why << " (" << entry->schedule << ")";
   }
