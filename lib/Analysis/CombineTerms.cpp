@@ -68,8 +68,9 @@ CombinedTime mlir::nm_sparse::combineTerms(const CostTerms &terms,
       result = {result.seconds * whole + apart, Bound::L2};
     result.seconds += shared.stream;
   }
+  result.seconds += terms.exchange;
   if (terms.parts > 1)
-    result.seconds += shared.split + terms.exchange;
+    result.seconds += shared.split;
   result.seconds += shared.launch - shared.overlap * terms.overlaps +
                     combineKernelsBefore(terms, shared);
   return result;

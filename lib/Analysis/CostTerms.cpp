@@ -179,8 +179,9 @@ void TermCounter::countWaves() {
     terms.hiding =
         std::min(3.0, std::max(1.0, double(warps) / kSchedulers) * perSM);
   terms.stages = double(schedule.getStages());
-  // Counters of parts are set to zero between two kernels.
-  if (chip.hasDependentLaunch() && !schedule.sharesTiles() &&
+  // Counters of parts are set to zero between two kernels; clusters have none.
+  if (chip.hasDependentLaunch() &&
+      (!schedule.sharesTiles() || schedule.splitsInCluster()) &&
       hasSM(schedule, about.sharedBytes, chip))
     terms.overlaps = 1;
 }
@@ -335,9 +336,13 @@ void TermCounter::countWhole() {
                       double(problem.epilogue.writtenBytes) / chip.dramBytes;
   if (schedule.getSplitK() == 1)
     return;
+  if (schedule.splitsInCluster()) {
+    terms.exchange = getClusterSeconds(schedule);
+    return;
+  }
+  double tileBytes = 4.0 * double(tokens) * double(outputs);
   // All parts are written to the workspace and read back through L2; the last
   // CTA of a tile reads all of its parts by itself.
-  double tileBytes = 4.0 * double(tokens) * double(outputs);
   terms.parts = double(schedule.getSplitK());
   terms.exchange = tileBytes * terms.parts / (chip.l2Bytes / sms) +
                    double(about.ctas) * tileBytes * 2.0 / chip.l2Bytes;

@@ -85,7 +85,7 @@ static double countExchanged(const MatmulProblem &problem,
     return kBytes * ctas *
            double(schedule.getTileTokens() * schedule.getTileOutputs());
   }
-  if (schedule.getSplitK() == 1)
+  if (schedule.getSplitK() == 1 || schedule.splitsInCluster())
     return 0;
   return kBytes * double(problem.batch * schedule.getSplitK()) * padded;
 }

@@ -8,6 +8,7 @@
 #include "CostTerms.h"
 #include "nm_sparse/Analysis/ProductCost.h"
 #include "nm_sparse/Chip/Occupancy.h"
+#include "nm_sparse/Dialect/NMTile/IR/ClusterPieces.h"
 #include "nm_sparse/Dialect/NMTile/IR/TileLayout.h"
 
 #include "llvm/Support/MathExtras.h"
@@ -153,7 +154,7 @@ bool ScheduleEnumerator::leavesRoom(ScheduleAttr schedule) const {
 
 bool ScheduleEnumerator::addOne(ProductAttrInterface product, Shape shape,
                                 Role role, int64_t rows, int64_t stages,
-                                int64_t splitK, Modes modes,
+                                GridAttrInterface grid, Modes modes,
                                 const Choices &choices) {
   // For sm_100a ptxas still spills 12 bytes with what producers leave.
   int64_t accumulators = shape.tokens * shape.outputs /
@@ -161,7 +162,8 @@ bool ScheduleEnumerator::addOne(ProductAttrInterface product, Shape shape,
   // One window may have more.
   if (rows > ScheduleAttr::kMostExtent)
     return false;
-  if (splitK > 1 && accumulators > 64 && !choices.addsLargeParts)
+  if (grid.getParts() > 1 && !grid.exchangesInCluster() && accumulators > 64 &&
+      !choices.addsLargeParts)
     return false;
   // A box of the accelerator is all rows of a step, 64 outputs wide.
   bool isBulk = choices.mayCopyInBulk && role.producers > 0 && rows % 16 == 0 &&
@@ -174,12 +176,11 @@ bool ScheduleEnumerator::addOne(ProductAttrInterface product, Shape shape,
   PipelineAttrInterface pipeline = AsyncGroupsAttr::get(context, stages);
   if (role.producers > 0)
     pipeline = RingAttr::get(context, stages, role.producers);
-  GridAttrInterface grid = FlatGridAttr::get(context, splitK);
-  if (role.persistent)
-    grid = PersistentGridAttr::get(context, splitK, /*streamK=*/false);
   auto schedule =
       ScheduleAttr::get(context, {shape.tokens, shape.outputs, rows}, product,
                         transfers, pipeline, grid);
+  if (!haveRowsInCluster(schedule))
+    return false;
   // A gather of rows needs their positions at once: the index is resident.
   bool aligned = schedule.isPanelAligned(encoding);
   if (!aligned && (choices.alignsPanels || schedule.gathersX()))
@@ -212,38 +213,90 @@ bool ScheduleEnumerator::addOne(ProductAttrInterface product, Shape shape,
   // A persistent CTA with one tile has none to fetch ahead, and parts of tiles
   // on the way from one to the next take twice the time of CTAs of their own.
   if (role.persistent &&
-      (prediction.ctas <= chip.multiprocessors || splitK > 1))
+      (prediction.ctas <= chip.multiprocessors || grid.getParts() > 1))
     return false;
   add(schedule, prediction);
   return true;
 }
 
+bool ScheduleEnumerator::addModes(ProductAttrInterface product, Shape shape,
+                                  Role role, int64_t rows, int64_t stages,
+                                  GridAttrInterface grid,
+                                  const Choices &choices) {
+  bool needsTable = rows % encoding.getKeptRows() != 0, added = false;
+  auto addMode = [&](Modes mode) {
+    bool isNew =
+        addOne(product, shape, role, rows, stages, grid, mode, choices);
+    added |= isNew;
+    return isNew;
+  };
+  for (Modes mode : choices.modes) {
+    bool isGathered = mode.x == "gather";
+    if (problem.raggedRows) {
+      // The rows of a panel are where its values are.
+      if (isGathered && encoding.getBlockN() % shape.outputs == 0)
+        addMode({mode.x, "rows"});
+      continue;
+    }
+    bool mayHaveTable = isGathered && (needsTable || choices.tabulatesRows);
+    if (!mayHaveTable || !addMode({mode.x, "rows"}))
+      addMode(mode);
+  }
+  return added;
+}
+
+bool ScheduleEnumerator::gainsFromClusters(int64_t tokens, int64_t outputs,
+                                           int64_t parts) const {
+  if (!chip.hasClusters() || problem.raggedRows)
+    return false;
+  // The CTAs of a cluster are in one group of SMs, so that some stay without.
+  // Clusters of 2 to 8 CTAs that run at once on the 132 SMs of an H200, as
+  // cuOccupancyMaxActiveClusters says for CTAs with 200 KB of shared memory.
+  constexpr int64_t kRunning[] = {66, 39, 30, 22, 17, 15, 15}, kSMs = 132;
+  int64_t clusters = kRunning[parts - 2] * chip.multiprocessors / kSMs;
+  int64_t tiles = problem.batch * llvm::divideCeil(problem.tokens, tokens) *
+                  llvm::divideCeil(problem.outputs, outputs);
+  return tiles <= clusters && 2 * tiles * parts > chip.multiprocessors;
+}
+
+bool ScheduleEnumerator::haveRowsInCluster(ScheduleAttr schedule) const {
+  return !schedule.splitsInCluster() ||
+         ClusterPieces(schedule, problem.yFeatureMajor).haveRows();
+}
+
+/// In the deepest ring of each that fits and that the steps of a part fill.
+void ScheduleEnumerator::addClusterSplits(ProductAttrInterface product,
+                                          Shape shape, Role role, int64_t rows,
+                                          const Choices &choices) {
+  int64_t steps =
+      llvm::divideCeil(problem.windows * encoding.getKeptRows(), rows);
+  for (int64_t parts : choices.clusterSplits)
+    if (gainsFromClusters(shape.tokens, shape.outputs, parts)) {
+      auto grid = FlatGridAttr::get(encoding.getContext(), parts,
+                                    /*inCluster=*/true, /*cluster=*/1);
+      for (int64_t stages : choices.stages)
+        if (steps >= parts * stages &&
+            addModes(product, shape, role, rows, stages, grid, choices))
+          break;
+    }
+}
+
 void ScheduleEnumerator::addShape(ProductAttrInterface product, Shape shape,
                                   Role role, const Choices &choices) {
-  for (int64_t step : choices.rows)
+  MLIRContext *context = encoding.getContext();
+  for (int64_t step : choices.rows) {
     for (int64_t stages : choices.stages)
       for (int64_t splitK : choices.splits) {
         int64_t steps =
             llvm::divideCeil(problem.windows * encoding.getKeptRows(), step);
         if (splitK > 1 && (steps < splitK * stages || problem.raggedRows))
           continue;
-        auto addMode = [&](Modes mode) {
-          return addOne(product, shape, role, step, stages, splitK, mode,
-                        choices);
-        };
-        bool needsTable = step % encoding.getKeptRows() != 0;
-        for (Modes mode : choices.modes) {
-          bool isGathered = mode.x == "gather";
-          if (problem.raggedRows) {
-            // The rows of a panel are where its values are.
-            if (isGathered && encoding.getBlockN() % shape.outputs == 0)
-              addMode({mode.x, "rows"});
-            continue;
-          }
-          bool mayHaveTable =
-              isGathered && (needsTable || choices.tabulatesRows);
-          if (!mayHaveTable || !addMode({mode.x, "rows"}))
-            addMode(mode);
-        }
+        GridAttrInterface grid = FlatGridAttr::get(context, splitK);
+        if (role.persistent)
+          grid = PersistentGridAttr::get(context, splitK, /*streamK=*/false);
+        addModes(product, shape, role, step, stages, grid, choices);
       }
+    if (!role.persistent)
+      addClusterSplits(product, shape, role, step, choices);
+  }
 }

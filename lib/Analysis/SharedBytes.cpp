@@ -6,12 +6,26 @@
 
 #include "CostTerms.h"
 
+#include "nm_sparse/Dialect/NMTile/IR/ClusterPieces.h"
 #include "nm_sparse/Dialect/NMTile/IR/TileLayout.h"
 #include "llvm/Support/MathExtras.h"
 #include <algorithm>
 
 using namespace mlir;
 using namespace mlir::nm_sparse;
+
+/// Bytes for what the CTAs of a tile exchange, beside tiles of `tiles` bytes: a
+/// word that says who is the last, or their shares of the sum, which lie where
+/// the tiles were if there is room.
+static int64_t getExchangeBytes(const MatmulProblem &problem,
+                                ScheduleAttr schedule, int64_t tiles) {
+  if (schedule.splitsInCluster()) {
+    int64_t bytes = ClusterPieces(schedule, problem.yFeatureMajor).getBytes();
+    return bytes <= tiles ? 0 : bytes;
+  }
+  int64_t words = schedule.isStreamK() ? 2 : schedule.getSplitK() > 1 ? 1 : 0;
+  return words * int64_t(llvm::alignTo(4, kTileAlignment));
+}
 
 /// As getSharedBytes, of a weight that is stored as bitmaps.
 static int64_t getBitmapSharedBytes(const MatmulProblem &problem,
@@ -45,13 +59,12 @@ static int64_t getBitmapSharedBytes(const MatmulProblem &problem,
   int64_t sums = shares * schedule.getTileTokens() * schedule.getTileOutputs();
   // The tiles, shares of the sum, two mbarriers for each stage, and what says
   // who is the last of those who share a tile.
-  return align(stages * x * problem.elementBytes) +
-         align(stages * lanes * tile.values * problem.elementBytes) +
-         align(stages * lanes * tile.words * 4) + align(positions) +
+  int64_t tiles = align(stages * x * problem.elementBytes) +
+                  align(stages * lanes * tile.values * problem.elementBytes);
+  return tiles + align(stages * lanes * tile.words * 4) + align(positions) +
          (shares > 1 ? align(sums * 4) : 0) +
          (schedule.getProducers() > 0 ? 2 * align(stages * 8) : 0) +
-         (schedule.sharesTiles() ? (schedule.isStreamK() ? 2 : 1) * align(4)
-                                 : 0);
+         getExchangeBytes(problem, schedule, tiles);
 }
 
 int64_t nm_sparse::getSharedBytes(const MatmulProblem &problem,
@@ -62,9 +75,12 @@ int64_t nm_sparse::getSharedBytes(const MatmulProblem &problem,
     bool handsOver =
         owners.dividesContraction ||
         (owners.shares > 1 && schedule.getOperandTiles().isInCode());
-    return handsOver ? owners.shares * schedule.getTileTokens() *
-                           schedule.getTileOutputs() * 4
-                     : 0;
+    int64_t exchanged = schedule.splitsInCluster()
+                            ? getExchangeBytes(problem, schedule, /*tiles=*/0)
+                            : 0;
+    return exchanged + (handsOver ? owners.shares * schedule.getTileTokens() *
+                                        schedule.getTileOutputs() * 4
+                                  : 0);
   }
   EncodingAttr encoding = problem.encoding;
   Builder b(schedule.getContext());
@@ -91,21 +107,19 @@ int64_t nm_sparse::getSharedBytes(const MatmulProblem &problem,
       !problem.xFeatureMajor && !hasTokenRows(problem, schedule);
   int64_t stepRows = schedule.getStepRows();
   int64_t outputs = schedule.getTileOutputs();
-  int64_t bytes = countRing(xRows, xColumns, element, isTransposed);
+  int64_t tiles = countRing(xRows, xColumns, element, isTransposed);
+  int64_t bytes = 0;
   if (schedule.getTransfers().getValues().getUse().isResident)
     bytes += countBytes(
         llvm::alignTo(problem.windows * encoding.getKeptRows(), stepRows) *
             outputs,
         element);
   else
-    bytes += countRing(stepRows, outputs, element);
+    tiles += countRing(stepRows, outputs, element);
+  bytes += tiles + getExchangeBytes(problem, schedule, tiles);
   // The mbarriers of --nm-sparse-specialize-warps.
   if (schedule.getProducers() > 0)
     bytes += 2 * countBytes(schedule.getStages(), b.getI64Type());
-  // Words by which one thread tells the others which CTA of a tile was the
-  // last, or whether parts of a shared tile are there.
-  int64_t words = schedule.isStreamK() ? 2 : schedule.getSplitK() > 1 ? 1 : 0;
-  bytes += words * countBytes(1, b.getI32Type());
   if (problem.raggedRows)
     return bytes;
   if (schedule.hasRowTable()) {

@@ -178,6 +178,7 @@ void nm_sparse::buildMapPipeline(OpPassManager &pm,
 void nm_sparse::buildStagingPipeline(OpPassManager &pm,
                                      const GPUPipelineOptions &options) {
   pm.addNestedPass<func::FuncOp>(createNMSparseSplitKPass());
+  pm.addNestedPass<func::FuncOp>(createNMSparseSplitInClusterPass());
   pm.addNestedPass<func::FuncOp>(createNMSparseCreateTensorMapsPass());
   pm.addNestedPass<func::FuncOp>(createNMSparseAssignStagesPass());
   pm.addNestedPass<func::FuncOp>(createNMSparseExpandStagesPass());

@@ -41,6 +41,10 @@ namespace mlir::nm_sparse {
 /// The cost interface of the product of `schedule`, which must have one.
 ProductCostInterface getCost(ScheduleAttr schedule);
 
+/// Seconds in which the CTAs of a cluster exchange and add their parts of a
+/// tile of `schedule`, in_cluster = true.
+double getClusterSeconds(ScheduleAttr schedule);
+
 } // namespace mlir::nm_sparse
 
 #endif // NM_SPARSE_ANALYSIS_PRODUCTCOST_H

@@ -42,6 +42,9 @@ public:
     ArrayRef<Modes> modes = gathered();
     SmallVector<int64_t> stages = {4, 3, 2};
     SmallVector<int64_t> splits = {1, 2, 4, 8};
+    /// CTAs of a cluster that divide the contraction of a tile, tried where its
+    /// tiles leave SMs without one.
+    SmallVector<int64_t> clusterSplits = {};
     /// Values may come through the tensor memory accelerator.
     bool mayCopyInBulk = false;
     /// The parts of more than 64 accumulators of a thread can be added: that
@@ -57,6 +60,14 @@ public:
 
   /// Gathers of activations; the index is resident for them.
   static ArrayRef<Modes> gathered();
+
+  /// Returns true if clusters of `parts` CTAs, each with a part of a tile of
+  /// `tokens` x `outputs`, leave fewer SMs without work than CTAs with a tile
+  /// each do, and run all at once.
+  bool gainsFromClusters(int64_t tokens, int64_t outputs, int64_t parts) const;
+  /// Returns true if each CTA of a cluster has rows of a tile to add up, where
+  /// clusters share tiles.
+  bool haveRowsInCluster(ScheduleAttr schedule) const;
 
   ScheduleEnumerator(const MatmulProblem &problem, const Chip &chip)
       : problem(problem), chip(chip), encoding(problem.encoding) {}
@@ -100,8 +111,14 @@ private:
   bool leavesRoom(ScheduleAttr schedule) const;
   /// False where the schedule is not legal, does not fit, or is no use.
   bool addOne(ProductAttrInterface product, Shape shape, Role role,
-              int64_t rows, int64_t stages, int64_t splitK, Modes modes,
+              int64_t rows, int64_t stages, GridAttrInterface grid, Modes modes,
               const Choices &choices);
+  /// As addOne, positions as they are best found; false where all are.
+  bool addModes(ProductAttrInterface product, Shape shape, Role role,
+                int64_t rows, int64_t stages, GridAttrInterface grid,
+                const Choices &choices);
+  void addClusterSplits(ProductAttrInterface product, Shape shape, Role role,
+                        int64_t rows, const Choices &choices);
 };
 
 /// Proposes schedules of one product for the problem of an enumerator.

@@ -262,7 +262,10 @@ def NMSparseAllocateSharedMemoryPass
   let summary = "place the workgroup tiles of each launch in dynamic shared memory";
   let description = [{
     Replaces the `memref.alloc`s in workgroup memory of each `gpu.launch` by
-    views of one window of dynamic shared memory and sets the launch's size.
+    views of one window of dynamic shared memory and sets the launch's size. What
+    is allocated behind a `memref.dealloc`, in its block or inside a later
+    operation of it, may take the bytes that became free. Threads must not use a
+    buffer that any of them has freed, so a barrier stands before.
   }];
   let options = [
     Option<"maxBytes", "max-bytes", "int64_t", /*default=*/"232448",

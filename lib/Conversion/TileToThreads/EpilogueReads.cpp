@@ -118,7 +118,8 @@ static void prefetch(scf::ForOp loop, const ThreadLayout &layout,
   }
 }
 
-/// The loops over K steps of `launch`.
+/// The loops over K steps of `launch`; none of pieces, whose products are code
+/// by then: the CTAs of a cluster have few elements each.
 static SmallVector<scf::ForOp> getKLoops(gpu::LaunchOp launch) {
   SmallVector<scf::ForOp> loops;
   launch.walk([&](TileMatmulOp product) {

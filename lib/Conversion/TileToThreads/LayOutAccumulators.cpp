@@ -6,6 +6,8 @@
 
 #include "nm_sparse/Conversion/Passes.h"
 #include "nm_sparse/Conversion/TileToThreads/ProductLowering.h"
+#include "nm_sparse/Dialect/NMTile/IR/ClusterPieces.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 namespace mlir::nm_sparse {
 #define GEN_PASS_DEF_NMSPARSELAYOUTACCUMULATORSPASS
@@ -25,15 +27,28 @@ static FailureOr<AccumulatorAttr> layOut(TileMatmulOp op) {
   return failure();
 }
 
+static FailureOr<AccumulatorAttr> layOut(SumCtasOp op) {
+  auto piece = cast<VectorType>(op.getResult().getType());
+  int64_t rows = piece.getDimSize(0), columns = piece.getDimSize(1);
+  if (op.getTokensContiguous())
+    std::swap(rows, columns);
+  return layOutPiece(op.getContext(), rows, columns,
+                     op.getSchedule().getNumThreads(),
+                     op.getTokensContiguous());
+}
+
 namespace {
 struct LayOutAccumulators
     : public nm_sparse::impl::NMSparseLayOutAccumulatorsPassBase<
           LayOutAccumulators> {
   void runOnOperation() override {
-    WalkResult result = getOperation()->walk([](TileMatmulOp op) {
+    WalkResult result = getOperation()->walk([](SumOpInterface op) {
       if (op.getLayout())
         return WalkResult::advance();
-      FailureOr<AccumulatorAttr> layout = layOut(op);
+      FailureOr<AccumulatorAttr> layout =
+          llvm::TypeSwitch<Operation *, FailureOr<AccumulatorAttr>>(op)
+              .Case<TileMatmulOp, SumCtasOp>([](auto op) { return layOut(op); })
+              .Default(failure());
       if (failed(layout))
         return WalkResult::interrupt();
       op.setLayoutAttr(*layout);

@@ -133,16 +133,20 @@ static SmallVector<TileOffset> getOffsets(AccumulatorAttr accumulator) {
   return offsets;
 }
 
-ThreadLayout ThreadLayout::create(OpBuilder &b, TileMatmulOp op) {
+ThreadLayout ThreadLayout::create(OpBuilder &b, SumOpInterface op) {
   Location loc = op.getLoc();
   IndexMath math{b, loc};
   AccumulatorAttr accumulator = *op.getLayout();
   ThreadLayout layout;
   layout.accumulator = accumulator;
   layout.schedule = op.getSchedule();
-  layout.use =
-      cast<ProductLoweringInterface>(Attribute(layout.schedule.getProduct()))
-          .getThreadUse(op);
+  if (auto product = dyn_cast<TileMatmulOp>(*op)) {
+    layout.use =
+        cast<ProductLoweringInterface>(Attribute(layout.schedule.getProduct()))
+            .getThreadUse(product);
+    layout.dividesContraction =
+        layout.schedule.getSumOwners(product.getEncoding()).dividesContraction;
+  }
   layout.tileTokens = accumulator.getExtent(TileDim::Tokens);
   layout.tileOutputs = accumulator.getExtent(TileDim::Outputs);
   layout.unitTokens = accumulator.getUnitExtent(TileDim::Tokens);
@@ -151,8 +155,6 @@ ThreadLayout ThreadLayout::create(OpBuilder &b, TileMatmulOp op) {
   std::optional<TileDim> rows = accumulator.getFragmentRows();
   layout.hasFragments = rows.has_value();
   layout.outputsAreRows = rows == TileDim::Outputs;
-  layout.dividesContraction =
-      layout.schedule.getSumOwners(op.getEncoding()).dividesContraction;
   layout.offsets = getOffsets(accumulator);
 
   layout.threadId = gpu::ThreadIdOp::create(b, loc, gpu::Dimension::x);

@@ -238,7 +238,13 @@ Value TileAccess::getExtent(unsigned side) {
       b, loc, getPaddedBuffer(view ? root : tile.getSource()), dim);
   Value first =
       getValueOrCreateConstantIndexOp(b, loc, tile.getMixedOffsets()[dim]);
-  return arith::SubIOp::create(b, loc, whole, first);
+  Value rest = arith::SubIOp::create(b, loc, whole, first);
+  if (!layout.schedule.splitsInCluster())
+    return rest;
+  // A piece of a tile may end behind it, where another tile is, not padding.
+  int64_t most =
+      side ? layout.schedule.getTileOutputs() : layout.schedule.getTileTokens();
+  return arith::MinUIOp::create(b, loc, rest, constant(most));
 }
 
 SmallVector<SmallVector<int64_t>>

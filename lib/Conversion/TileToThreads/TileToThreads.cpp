@@ -72,7 +72,8 @@ public:
       return isOthers(copy.getDst());
     if (auto copy = dyn_cast<BulkCopyOp>(op))
       return isOthers(copy.getDst());
-    return isa<TileMatmulOp, SumWarpsOp, LoadPartOp, StorePartOp>(op) &&
+    return isa<TileMatmulOp, SumWarpsOp, SumCtasOp, LoadPartOp, StorePartOp>(
+               op) &&
            !tiles.areOf(op);
   }
 
@@ -96,16 +97,16 @@ private:
   llvm::DenseSet<Value> own, others;
 };
 
-/// Converts the sums of a launch that have the layout of that of `product`.
-/// `isOnly`: the launch has no sums in another layout.
-LogicalResult convertSums(gpu::LaunchOp launch, TileMatmulOp product,
-                          bool isOnly, KernelHints &hints) {
-  FailureOr<TileValues> tiles = TileValues::collect(launch, product);
+/// Converts the sums of a launch that have the layout of `sum`. `isOnly`: no
+/// products of the launch have another layout.
+LogicalResult convertSums(gpu::LaunchOp launch, SumOpInterface sum, bool isOnly,
+                          KernelHints &hints) {
+  FailureOr<TileValues> tiles = TileValues::collect(launch, sum);
   if (failed(tiles))
     return failure();
   MLIRContext *context = launch.getContext();
   OpBuilder builder = OpBuilder::atBlockBegin(&launch.getBody().front());
-  ThreadLayout layout = ThreadLayout::create(builder, product);
+  ThreadLayout layout = ThreadLayout::create(builder, sum);
 
   TypeConverter converter;
   converter.addConversion([](Type type) { return type; });
@@ -119,7 +120,8 @@ LogicalResult convertSums(gpu::LaunchOp launch, TileMatmulOp product,
         return success();
       });
 
-  hints.addSum(product, layout);
+  if (auto product = dyn_cast<TileMatmulOp>(*sum))
+    hints.addSum(product, layout);
   prepareEpilogueReads(launch, *tiles, layout);
   TileEpilogue epilogue;
   lookUpPlaces(launch, *tiles, layout, epilogue);
@@ -131,8 +133,8 @@ LogicalResult convertSums(gpu::LaunchOp launch, TileMatmulOp product,
   patterns.add<MatmulLowering>(converter, context, layout);
   // A CTA that shares a tile writes its part of the sum before the result.
   // (Asked here, for the conversion erases the products.)
-  bool sharesTiles = product.getSchedule().sharesTiles();
-  epilogue.maxWrites = sharesTiles ? 2 : 1;
+  bool sharesTiles = sum.getSchedule().sharesTiles();
+  epilogue.maxWrites = sharesTiles && isa<TileMatmulOp>(*sum) ? 2 : 1;
   // Operands may lie where the sums in other layouts are written.
   if (!isOnly)
     epilogue.maxWrites = 0;
@@ -142,6 +144,7 @@ LogicalResult convertSums(gpu::LaunchOp launch, TileMatmulOp product,
   populateTileWritePatterns(converter, layout, epilogue, patterns);
   populateTilePartPatterns(converter, layout, epilogue, patterns);
   populateSumWarpsPatterns(converter, layout, patterns);
+  populateSumCtasPatterns(converter, layout, patterns);
 
   ConversionTarget target(*context);
   OtherSums others(launch, *tiles);
@@ -164,64 +167,80 @@ LogicalResult convertSums(gpu::LaunchOp launch, TileMatmulOp product,
   return success();
 }
 
-/// Checks that each sum has the layout in which its product leaves it, and that
-/// as many threads hold each.
-LogicalResult checkLayouts(MutableArrayRef<TileMatmulOp> products) {
-  for (TileMatmulOp op : products) {
+/// Checks that `op` has the layout in which its product leaves the sum.
+LogicalResult checkLayout(TileMatmulOp op) {
+  auto product = dyn_cast<ProductLoweringInterface>(
+      Attribute(op.getSchedule().getProduct()));
+  if (!product)
+    return op.emitOpError("has product = ")
+           << op.getSchedule().getProduct().getProductName()
+           << ", whose code generation is not registered";
+  FailureOr<AccumulatorAttr> own = product.layOut(op);
+  if (failed(own))
+    return failure();
+  if (*own == *op.getLayout())
+    return success();
+  return op.emitOpError("has a layout in which its product does not leave "
+                        "the sum; legal is ")
+         << *own << ", got " << *op.getLayout();
+}
+
+/// Checks that each sum has a layout, and that as many threads hold each.
+LogicalResult checkLayouts(MutableArrayRef<SumOpInterface> sums) {
+  for (SumOpInterface op : sums) {
     if (!op.getLayout())
-      return op.emitOpError("has no layout of its accumulator: run "
-                            "--nm-sparse-lay-out-accumulators first");
-    auto product = dyn_cast<ProductLoweringInterface>(
-        Attribute(op.getSchedule().getProduct()));
-    if (!product)
-      return op.emitOpError("has product = ")
-             << op.getSchedule().getProduct().getProductName()
-             << ", whose code generation is not registered";
-    FailureOr<AccumulatorAttr> own = product.layOut(op);
-    if (failed(own))
+      return op->emitOpError("has no layout of its accumulator: run "
+                             "--nm-sparse-lay-out-accumulators first");
+    auto product = dyn_cast<TileMatmulOp>(*op);
+    if (product && failed(checkLayout(product)))
       return failure();
-    if (*own != *op.getLayout())
-      return op.emitOpError("has a layout in which its product does not leave "
-                            "the sum; legal is ")
-             << *own << ", got " << *op.getLayout();
-    int64_t threads = products.front().getLayout()->getNumThreads();
+    int64_t threads = sums.front().getLayout()->getNumThreads();
     if (op.getLayout()->getNumThreads() != threads)
-      return op.emitOpError("must have as many threads as the other products "
-                            "of its launch, ")
+      return op->emitOpError("must have as many threads as the other products "
+                             "of its launch, ")
              << threads << ", got " << op.getLayout()->getNumThreads();
   }
   return success();
 }
 
+/// Returns true if the products of `sums` have one layout. Pieces of their sums
+/// come behind them, and are written alone.
+bool haveOneLayout(ArrayRef<SumOpInterface> sums) {
+  SmallVector<TileMatmulOp> products;
+  for (SumOpInterface op : sums)
+    if (auto product = dyn_cast<TileMatmulOp>(*op))
+      products.push_back(product);
+  return llvm::all_of(products, [&](TileMatmulOp op) {
+    return op.getLayout() == products.front().getLayout() &&
+           op.getSchedule() == products.front().getSchedule();
+  });
+}
+
 /// Converts the body of one launch, the sums of one layout at a time.
 LogicalResult convertLaunch(gpu::LaunchOp launch) {
-  auto getProducts = [&] {
-    SmallVector<TileMatmulOp> products;
-    launch.walk([&](TileMatmulOp op) { products.push_back(op); });
-    return products;
+  auto getSums = [&] {
+    SmallVector<SumOpInterface> sums;
+    launch.walk([&](SumOpInterface op) { sums.push_back(op); });
+    return sums;
   };
-  SmallVector<TileMatmulOp> products = getProducts();
-  if (products.empty())
+  SmallVector<SumOpInterface> sums = getSums();
+  if (sums.empty())
     return success();
-  if (failed(checkLayouts(products)))
+  if (failed(checkLayouts(sums)))
     return failure();
-  TileMatmulOp first = products.front();
-  bool isOnly = llvm::all_of(products, [&](TileMatmulOp op) {
-    return op.getLayout() == first.getLayout() &&
-           op.getSchedule() == first.getSchedule();
-  });
+  bool isOnly = haveOneLayout(sums);
   KernelHints hints(launch);
-  while (!products.empty()) {
-    size_t before = products.size();
-    if (failed(convertSums(launch, products.front(), isOnly, hints)))
+  while (!sums.empty()) {
+    size_t before = sums.size();
+    if (failed(convertSums(launch, sums.front(), isOnly, hints)))
       return failure();
-    products = getProducts();
-    if (products.size() == before)
-      return products.front().emitOpError("is never executed");
+    sums = getSums();
+    if (sums.size() == before)
+      return sums.front()->emitOpError("is never executed");
   }
   hints.emit();
   WalkResult left = launch.walk([](Operation *op) -> WalkResult {
-    if (!isa<SumWarpsOp, LoadPartOp, StorePartOp>(op))
+    if (!isa<SumWarpsOp, SumCtasOp, LoadPartOp, StorePartOp>(op))
       return success();
     return op->emitOpError("belongs to the sum of no product of its launch");
   });

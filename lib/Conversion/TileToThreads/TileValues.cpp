@@ -28,7 +28,7 @@ using namespace mlir;
 using namespace mlir::nm_sparse;
 
 static constexpr StringLiteral kLegal =
-    "legal are nm_tile.matmul, sum_warps, load_part and store_part, "
+    "legal are nm_tile.matmul, sum_warps, sum_ctas, load_part and store_part, "
     "elementwise "
     "operations, splat constants, broadcasts of scalars, unmasked transfers of "
     "buffers, and loops and branches of scf";
@@ -67,9 +67,9 @@ public:
 
   LogicalResult run();
 
-  /// `value` is of a product with the schedule and layout of `product`, or of
-  /// none, and has its shape.
-  bool isOf(Value value, TileMatmulOp product);
+  /// `value` is of a sum with the schedule and layout of `sum`, or of none, and
+  /// has its shape.
+  bool isOf(Value value, SumOpInterface sum);
 
   llvm::DenseSet<Value> values;
   /// Where tiles are constants, which other code may use too, and a tile that
@@ -99,29 +99,29 @@ private:
   LogicalResult addOperand(OpOperand &operand, Value peer);
   LogicalResult followDefinition(Value value);
   LogicalResult followUse(OpOperand &use);
-  LogicalResult checkProducts();
+  LogicalResult checkSums();
   LogicalResult checkTransfers();
-  /// The products whose accumulators have the layout of `value`.
-  TileMatmulOp getProduct(Value value) {
+  /// A sum that has the layout of `value`; null where none has.
+  SumOpInterface getSum(Value value) {
     auto leader = related.findLeader(value.getAsOpaquePointer());
-    return leader == related.member_end() ? TileMatmulOp()
-                                          : products.lookup(*leader);
+    return leader == related.member_end() ? SumOpInterface()
+                                          : sums.lookup(*leader);
   }
 
   gpu::LaunchOp launch;
   SmallVector<VectorType> accumulators; ///< Their types.
   SmallVector<Value> worklist;          ///< Values that were not followed yet.
-  /// Tiles with one layout, and a product of each set that has one.
+  /// Tiles with one layout, and a sum of each set that has one.
   llvm::EquivalenceClasses<const void *> related;
-  llvm::DenseMap<const void *, TileMatmulOp> products;
+  llvm::DenseMap<const void *, SumOpInterface> sums;
 };
 
 } // namespace
 
 LogicalResult Collector::addSeeds() {
-  launch.walk([&](TileMatmulOp op) {
-    accumulators.push_back(cast<VectorType>(op.getResult().getType()));
-    add(op.getResult());
+  launch.walk([&](SumOpInterface op) {
+    accumulators.push_back(cast<VectorType>(op.getSum().getType()));
+    add(op.getSum());
   });
   WalkResult result = launch.walk([&](Operation *op) -> WalkResult {
     if (auto load = dyn_cast<LoadPartOp>(op))
@@ -177,7 +177,7 @@ LogicalResult Collector::followDefinition(Value value) {
   } else {
     auto broadcast = dyn_cast<vector::BroadcastOp>(op);
     bool isScalar = broadcast && !isa<VectorType>(broadcast.getSourceType());
-    if (!isScalar && !isa<LoadPartOp>(op) && !isTileTransfer(op))
+    if (!isScalar && !isa<LoadPartOp, SumCtasOp>(op) && !isTileTransfer(op))
       return op->emitOpError("makes a tile of its launch, ")
              << value.getType() << ", and no thread could make its part alone; "
              << kLegal;
@@ -208,26 +208,26 @@ LogicalResult Collector::followUse(OpOperand &use) {
          << kLegal;
 }
 
-LogicalResult Collector::checkProducts() {
-  WalkResult result = launch.walk([&](TileMatmulOp op) -> WalkResult {
-    const void *tile = op.getResult().getAsOpaquePointer();
+LogicalResult Collector::checkSums() {
+  WalkResult result = launch.walk([&](SumOpInterface op) -> WalkResult {
+    const void *tile = op.getSum().getAsOpaquePointer();
     const void *leader = related.getOrInsertLeaderValue(tile);
-    TileMatmulOp other = products.try_emplace(leader, op).first->second;
+    SumOpInterface other = sums.try_emplace(leader, op).first->second;
     if (op.getSchedule() == other.getSchedule() &&
         op.getLayout() == other.getLayout())
       return success();
-    return op.emitOpError("must have the schedule and the layout of the other "
-                          "products of its sum: threads share it in one way");
+    return op->emitOpError("must have the schedule and the layout of the other "
+                           "products of its sum: threads share it in one way");
   });
   return failure(result.wasInterrupted());
 }
 
-bool Collector::isOf(Value value, TileMatmulOp product) {
-  if (TileMatmulOp own = getProduct(value))
-    return own.getSchedule() == product.getSchedule() &&
-           own.getLayout() == product.getLayout();
+bool Collector::isOf(Value value, SumOpInterface sum) {
+  if (SumOpInterface own = getSum(value))
+    return own.getSchedule() == sum.getSchedule() &&
+           own.getLayout() == sum.getLayout();
   return cast<VectorType>(value.getType()).getShape() ==
-         cast<VectorType>(product.getResult().getType()).getShape();
+         cast<VectorType>(sum.getSum().getType()).getShape();
 }
 
 /// At this level a transfer is one of the CTA, but for those of buffers that
@@ -269,17 +269,17 @@ LogicalResult Collector::run() {
       if (failed(followUse(use)))
         return failure();
   }
-  return failure(failed(checkProducts()) || failed(checkTransfers()));
+  return failure(failed(checkSums()) || failed(checkTransfers()));
 }
 
 FailureOr<TileValues> TileValues::collect(gpu::LaunchOp launch,
-                                          TileMatmulOp product) {
+                                          SumOpInterface sum) {
   Collector collector(launch);
   if (failed(collector.run()))
     return failure();
   TileValues tiles;
   for (Value value : collector.values)
-    if (collector.isOf(value, product))
+    if (collector.isOf(value, sum))
       tiles.values.insert(value);
   // A constant that canonicalization moved to the top of the function has no
   // threads to share it, and one that other code uses stays whole there.
@@ -288,7 +288,7 @@ FailureOr<TileValues> TileValues::collect(gpu::LaunchOp launch,
     Value value = constant.getResult();
     SmallVector<OpOperand *> uses;
     for (auto [use, peer] : peers)
-      if (collector.isOf(peer ? peer : value, product))
+      if (collector.isOf(peer ? peer : value, sum))
         uses.push_back(use);
     if (uses.empty())
       continue;

@@ -15,19 +15,20 @@
 namespace mlir::nm_sparse {
 
 /// The vectors of a launch whose elements its threads share, as one
-/// ThreadLayout says: the accumulators of products with one layout, what the
+/// ThreadLayout says: the accumulators of products, or pieces of sums, with one
+/// layout, what the
 /// launch writes to memory outside of it, and all that is computed element by
 /// element from the one or for the other. Another vector is a thread's own,
 /// whatever its shape.
 class TileValues {
 public:
   /// Follows the definitions and uses of all tiles of `launch`, and returns
-  /// those of `product`, of others with its schedule and layout, and of none.
+  /// those of `sum`, of others with its schedule and layout, and of none.
   /// Constants that they share with other code get a copy of their own. Fails,
   /// before any change, with an error on an operation whose threads could not
   /// keep to a layout.
   static FailureOr<TileValues> collect(gpu::LaunchOp launch,
-                                       TileMatmulOp product);
+                                       SumOpInterface sum);
 
   bool contains(Value value) const { return values.contains(value); }
   /// `op` takes or makes a tile.

@@ -25,6 +25,48 @@ static constexpr uint64_t kLineBytes = 128;
 
 namespace {
 
+/// A buffer and its place in the window.
+struct Placed {
+  memref::AllocOp op;
+  int64_t begin, end;
+};
+
+} // namespace
+
+static bool isFreed(memref::AllocOp buffer) {
+  return llvm::any_of(buffer->getUsers(), llvm::IsaPred<memref::DeallocOp>);
+}
+
+/// Returns true if `buffer` is free where `op` allocates.
+static bool isFreeAt(memref::AllocOp buffer, memref::AllocOp op) {
+  return llvm::any_of(buffer->getUsers(), [&](Operation *user) {
+    if (!isa<memref::DeallocOp>(user))
+      return false;
+    Operation *at = user->getBlock()->findAncestorOpInBlock(*op);
+    return at && user->isBeforeInBlock(at);
+  });
+}
+
+/// The lowest place for `bytes` of `op` where no buffer is that lives with it.
+static int64_t findPlace(memref::AllocOp op, int64_t bytes, uint64_t alignment,
+                         ArrayRef<Placed> placed) {
+  // Buffers are few: each is compared with all.
+  int64_t begin = 0;
+  for (bool moved = true; moved;) {
+    moved = false;
+    for (const Placed &other : placed) {
+      if (begin >= other.end || begin + bytes <= other.begin ||
+          isFreeAt(other.op, op) || isFreeAt(op, other.op))
+        continue;
+      begin = llvm::alignTo(other.end, alignment);
+      moved = true;
+    }
+  }
+  return begin;
+}
+
+namespace {
+
 struct AllocateSharedMemory
     : public nm_sparse::impl::NMSparseAllocateSharedMemoryPassBase<
           AllocateSharedMemory> {
@@ -34,24 +76,33 @@ struct AllocateSharedMemory
     auto getAlignment = [](memref::AllocOp op) {
       return std::max<uint64_t>(kLineBytes, op.getAlignment().value_or(1));
     };
-    // Those that need more than a line come first, which leaves no gaps.
-    SmallVector<memref::AllocOp> allocs, lines;
+    SmallVector<memref::AllocOp> allocs;
     launch.walk([&](memref::AllocOp op) {
       if (gpu::GPUDialect::hasWorkgroupMemoryAddressSpace(op.getType()))
-        (getAlignment(op) > kLineBytes ? allocs : lines).push_back(op);
+        allocs.push_back(op);
     });
-    allocs.append(lines);
+    // Buffers that are freed lie together, so that later ones find one piece,
+    // and those that need more than a line come first, which leaves no gaps.
+    auto getRank = [&](memref::AllocOp op) {
+      bool isLater = llvm::any_of(
+          allocs, [&](memref::AllocOp other) { return isFreeAt(other, op); });
+      return std::tuple(isLater, !isFreed(op), getAlignment(op) <= kLineBytes);
+    };
+    llvm::stable_sort(allocs, [&](memref::AllocOp a, memref::AllocOp b) {
+      return getRank(a) < getRank(b);
+    });
     int64_t bytes = 0;
-    SmallVector<int64_t> offsets;
+    SmallVector<Placed> placed;
     for (memref::AllocOp op : allocs) {
       MemRefType type = op.getType();
       if (!type.hasStaticShape() || !type.getLayout().isIdentity())
         return op.emitOpError("in workgroup memory must have a static shape "
                               "and no layout, got ")
                << type;
-      bytes = llvm::alignTo(bytes, getAlignment(op));
-      offsets.push_back(bytes);
-      bytes += type.getNumElements() * type.getElementTypeBitWidth() / 8;
+      int64_t own = type.getNumElements() * type.getElementTypeBitWidth() / 8;
+      int64_t begin = findPlace(op, own, getAlignment(op), placed);
+      placed.push_back({op, begin, begin + own});
+      bytes = std::max(bytes, begin + own);
     }
     if (bytes > maxBytes)
       return launch.emitOpError("needs ")
@@ -69,10 +120,13 @@ struct AllocateSharedMemory
             {ShapedType::kDynamic}, b.getI8Type(), MemRefLayoutAttrInterface(),
             gpu::AddressSpaceAttr::get(
                 b.getContext(), gpu::GPUDialect::getWorkgroupAddressSpace())));
-    for (auto [op, offset] : llvm::zip(allocs, offsets)) {
-      Value at = arith::ConstantIndexOp::create(b, loc, offset);
+    for (auto [op, begin, end] : placed) {
+      Value at = arith::ConstantIndexOp::create(b, loc, begin);
       Value view = memref::ViewOp::create(b, loc, op.getType(), window, at,
                                           ValueRange());
+      for (Operation *user : llvm::make_early_inc_range(op->getUsers()))
+        if (isa<memref::DeallocOp>(user))
+          user->erase();
       op.replaceAllUsesWith(view);
       op.erase();
     }

@@ -106,6 +106,8 @@ static void addTiles(ScheduleEnumerator &to) {
         choices.stages = {8, 6, 5, 4, 3, 2};
       else if (role.persistent && shape.outputs == 64 && gainsFromFive(to))
         choices.stages = {5, 4, 3, 2};
+      if (role.producers > 0)
+        choices.clusterSplits = {2, 3, 4, 5, 6, 8};
       choices.mayCopyInBulk = true;
       choices.gathersWords = true;
       choices.tabulatesRows = true;

@@ -17,6 +17,9 @@ using namespace mlir::nm_sparse;
 
 /// Warps that only copy, and CTAs that share a tile at most.
 static constexpr int64_t kProducers = 4, kMostParts = 8;
+/// Tokens up to which the weight alone takes the time of a product, whose tiles
+/// are as many as there are outputs.
+static constexpr int64_t kDecoded = 32;
 /// Tokens of a tile, and slots of its ring, with which metadata ahead gains.
 static constexpr int64_t kAheadTokens = 128, kAheadStages = 4;
 /// Slots with which a ring keeps device memory busy where all SMs have one: the
@@ -72,6 +75,7 @@ private:
   }
   /// CTAs with a tile each, or a part of one.
   void addFlat(Shape shape, int64_t stages);
+  void addInCluster(Shape shape, int64_t stages, int64_t parts);
   void add(ScheduleAttr schedule);
 
   ScheduleEnumerator &to;
@@ -180,7 +184,23 @@ void Proposer::addFlat(Shape shape, int64_t stages) {
         (ring >= kLeastStages && !to.encoding.hasInnerLevel()))
       add(make(shape, ring,
                FlatGridAttr::get(to.encoding.getContext(), parts)));
+    if (parts > 1 && ring >= kLeastStages && problem.tokens > kDecoded &&
+        to.gainsFromClusters(shape.tokens, shape.outputs, parts))
+      addInCluster(shape, ring, parts);
   }
+}
+
+void Proposer::addInCluster(Shape shape, int64_t stages, int64_t parts) {
+  ScheduleAttr schedule =
+      make(shape, stages,
+           FlatGridAttr::get(to.encoding.getContext(), parts,
+                             /*inCluster=*/true, /*cluster=*/1));
+  bool isThere = llvm::any_of(to.ranked, [&](const auto &candidate) {
+    return candidate.first == schedule;
+  });
+  if (!isThere && to.haveRowsInCluster(schedule) &&
+      getSharedBytes(problem, schedule) <= to.chip.sharedBytes)
+    add(schedule);
 }
 
 /// Rows of feature-major activations are gathered in lines of 64 tokens.

@@ -222,7 +222,9 @@ static CombinedTime predictSparse(const MatmulProblem &problem,
                     (costs.resultsTogether ? work.perSM : 1.0);
   auto written =
       double(problem.epilogue.writtenBytes + problem.epilogue.readBytes);
-  double result = elements * (parts > 1 ? 4.0 : written) * costs.resultByte;
+  bool inCluster = schedule.splitsInCluster();
+  double result = elements * (parts > 1 && !inCluster ? 4.0 : written) *
+                  costs.resultByte / (inCluster ? double(parts) : 1.0);
   double wave = (work.steps + costs.fillSteps) *
                     predictStep(problem, schedule, chip, work) +
                 result;
@@ -235,7 +237,9 @@ static CombinedTime predictSparse(const MatmulProblem &problem,
   }
   if (!schedule.isPersistent())
     onChip += (work.waves - 1.0) * costs.wave + work.perSM * costs.laterCta;
-  if (parts > 1)
+  if (inCluster)
+    onChip += getClusterSeconds(schedule);
+  else if (parts > 1)
     onChip += costs.parts +
               double(parts) * (costs.part + elements * 4.0 * costs.partByte);
 

@@ -18,8 +18,10 @@ LEAVES = st.none() | st.booleans() | st.integers() | st.text(max_size=40)
 LEAVES |= st.floats(allow_nan=False, allow_infinity=False)
 VALUES = st.recursive(
     LEAVES,
-    lambda part: st.lists(part, max_size=30)
-    | st.dictionaries(st.text(max_size=9), part, max_size=9),
+    lambda part: (
+        st.lists(part, max_size=30)
+        | st.dictionaries(st.text(max_size=9), part, max_size=9)
+    ),
     max_leaves=200,
 )
 

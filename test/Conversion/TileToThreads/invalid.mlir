@@ -115,7 +115,7 @@ func.func @transposed_tile(%x: memref<16x16xf16, 3>, %v: memref<16x64xf16, #nm_t
     %r = nm_tile.matmul #w schedule = #s condensed
       ins(%x, %v : memref<16x16xf16, 3>, memref<16x64xf16, #nm_tile.shared<swizzled_rows>>)
       acc(%zero : vector<16x64xf32>) -> vector<16x64xf32>
-    // expected-error @below {{'vector.transpose' op takes a tile of its launch, 'vector<16x64xf32>', of which each thread has a part; legal are nm_tile.matmul, sum_warps, load_part and store_part, elementwise operations, splat constants, broadcasts of scalars, unmasked transfers of buffers, and loops and branches of scf}}
+    // expected-error @below {{'vector.transpose' op takes a tile of its launch, 'vector<16x64xf32>', of which each thread has a part; legal are nm_tile.matmul, sum_warps, sum_ctas, load_part and store_part, elementwise operations, splat constants, broadcasts of scalars, unmasked transfers of buffers, and loops and branches of scf}}
     %t = vector.transpose %r, [1, 0] : vector<16x64xf32> to vector<64x16xf32>
     gpu.terminator
   }

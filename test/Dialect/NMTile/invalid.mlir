@@ -959,3 +959,50 @@ func.func @operand_layout(%x: memref<16x64xf16, #nm_tile.shared<segment_lines>>,
     acc(%acc : vector<64x128xf32>) -> vector<64x128xf32>
   return
 }
+
+// -----
+
+#s = #nm_tile.schedule<tile = [32, 64, 16], product = mma<warps = [1, 2]>, pipeline = async_groups<stages = 3>, grid = flat<split_k = 2, in_cluster = true>>
+func.func @sum_ctas_of_global_memory(%shares: memref<32x72xf32>, %row: index) {
+  // expected-error @below {{'nm_tile.sum_ctas' op shares must be rows of shared memory, got 'memref<32x72xf32>'}}
+  %0 = nm_tile.sum_ctas %shares[%row] ctas = 2 schedule = #s : memref<32x72xf32> -> vector<16x64xf32>
+  return
+}
+
+// -----
+
+#s = #nm_tile.schedule<tile = [32, 64, 16], product = mma<warps = [1, 2]>, pipeline = async_groups<stages = 3>, grid = flat<split_k = 2, in_cluster = true>>
+func.func @sum_ctas_of_other_elements(%shares: memref<32x72xi32, 3>, %row: index) {
+  // expected-error @below {{'nm_tile.sum_ctas' op shares must have the element type of the piece, 'f32', got 'memref<32x72xi32, 3>'}}
+  %0 = nm_tile.sum_ctas %shares[%row] ctas = 2 schedule = #s : memref<32x72xi32, 3> -> vector<16x64xf32>
+  return
+}
+
+// -----
+
+#s = #nm_tile.schedule<tile = [32, 64, 16], product = mma<warps = [1, 2]>, pipeline = async_groups<stages = 3>, grid = flat<split_k = 2, in_cluster = true>>
+func.func @sum_ctas_of_too_few_rows(%shares: memref<32x72xf32, 3>, %row: index) {
+  // expected-error @below {{'nm_tile.sum_ctas' op makes 2 pieces of 8 x 64, which must be at least the rows of its shares, and no more than their columns, got 'memref<32x72xf32, 3>'}}
+  %0 = nm_tile.sum_ctas %shares[%row] ctas = 2 schedule = #s : memref<32x72xf32, 3> -> vector<8x64xf32>
+  return
+}
+
+// -----
+
+#s = #nm_tile.schedule<tile = [32, 64, 16], product = mma<warps = [1, 2]>, pipeline = async_groups<stages = 3>, grid = flat<split_k = 2, in_cluster = true>>
+func.func @sum_ctas_of_odd_rows(%shares: memref<32x70xf32, 3>, %row: index) {
+  // expected-error @below {{'nm_tile.sum_ctas' op reads 4 elements of a row at a time, which do not divide those of 'memref<32x70xf32, 3>', or of 'vector<16x64xf32>'}}
+  %0 = nm_tile.sum_ctas %shares[%row] ctas = 2 schedule = #s : memref<32x70xf32, 3> -> vector<16x64xf32>
+  return
+}
+
+// -----
+
+#s = #nm_tile.schedule<tile = [32, 64, 16], product = mma<warps = [1, 2]>, pipeline = async_groups<stages = 3>, grid = flat<split_k = 2, in_cluster = true>>
+func.func @sum_ctas_in_another_layout(%shares: memref<32x72xf32, 3>, %row: index) {
+  // expected-error @below {{'nm_tile.sum_ctas' op has a layout of 8 tokens x 64 outputs, but makes 'vector<16x64xf32>'}}
+  %0 = nm_tile.sum_ctas %shares[%row] ctas = 2 schedule = #s
+    layout = <unit = [outputs 16 by 4, tokens 4 by 1], units = [], elements = [outputs 4 by 1, outputs 1 by 64, tokens 2 by 4]>
+    : memref<32x72xf32, 3> -> vector<16x64xf32>
+  return
+}

@@ -123,6 +123,18 @@ func.func @sum_warps(%shares: vector<2x32xf32>) -> vector<2x32xf32> {
   return %0 : vector<2x32xf32>
 }
 
+// CHECK-LABEL: func @sum_ctas
+// CHECK: nm_tile.sum_ctas %arg0[%arg1] ctas = 3 schedule = #{{.*}} : memref<256x136xf32, 3> -> vector<88x128xf32>
+// CHECK: nm_tile.sum_ctas %arg2[%arg1] ctas = 2 schedule = #{{.*}} tokens_contiguous layout = #{{.*}} : memref<64x40xf32, 3> -> vector<32x32xf32>
+func.func @sum_ctas(%shares: memref<256x136xf32, 3>, %row: index, %few: memref<64x40xf32, 3>) -> (vector<88x128xf32>, vector<32x32xf32>) {
+  %0 = nm_tile.sum_ctas %shares[%row] ctas = 3 schedule = <tile = [256, 128, 64], product = wgmma<warps = [2, 4]>, transfers = {x = gather, values = bulk, index = resident}, pipeline = ring<stages = 4, producers = 4>, grid = flat<split_k = 3, in_cluster = true>>
+    : memref<256x136xf32, 3> -> vector<88x128xf32>
+  %1 = nm_tile.sum_ctas %few[%row] ctas = 2 schedule = #nm_tile.schedule<tile = [32, 64, 16], product = mma<warps = [1, 2]>, pipeline = async_groups<stages = 3>, grid = flat<split_k = 2, in_cluster = true>>
+    tokens_contiguous layout = <unit = [tokens 8 by 4, outputs 8 by 1], units = [], elements = [tokens 4 by 1, tokens 1 by 32, outputs 4 by 8]>
+    : memref<64x40xf32, 3> -> vector<32x32xf32>
+  return %0, %1 : vector<88x128xf32>, vector<32x32xf32>
+}
+
 // CHECK-LABEL: func @hints
 // CHECK: nm_tile.hints{{$}}
 // CHECK: nm_tile.hints accumulators = 128 has_sm streams(%arg0, %arg1 : memref<64x32xi8>, memref<64x64xf16>)

@@ -180,6 +180,26 @@
 
 // -----
 
+// expected-error @below {{in_cluster = true needs split_k in [2, 8], got 1}}
+#s = #nm_tile.schedule<tile = [128, 128, 16], product = mma<warps = [2, 4]>, pipeline = async_groups<stages = 2>, grid = flat<in_cluster = true>>
+
+// -----
+
+// expected-error @below {{in_cluster = true needs split_k in [2, 8], got 9}}
+#s = #nm_tile.schedule<tile = [128, 128, 16], product = mma<warps = [2, 4]>, pipeline = async_groups<stages = 2>, grid = flat<split_k = 9, in_cluster = true>>
+
+// -----
+
+// expected-error @below {{cluster = 2 needs split_k = 1, got split_k = 4}}
+#s = #nm_tile.schedule<tile = [64, 128, 32], product = wgmma_sp<warps = 8>, transfers = {x = bulk, values = bulk, index = bulk}, pipeline = ring<stages = 3, producers = 4>, grid = flat<split_k = 4, in_cluster = true, cluster = 2>>
+
+// -----
+
+// expected-error @below {{'in_cluster' is not a field of persistent}}
+#s = #nm_tile.schedule<tile = [128, 128, 16], product = mma<warps = [2, 4]>, pipeline = ring<stages = 2, producers = 4>, grid = persistent<split_k = 2, in_cluster = true>>
+
+// -----
+
 // expected-error @below {{stream_k = true needs split_k = 1, got split_k = 2}}
 #s = #nm_tile.schedule<tile = [128, 128, 16], product = mma<warps = [2, 4]>, pipeline = ring<stages = 2, producers = 4>, grid = persistent<split_k = 2, stream_k = true>>
 

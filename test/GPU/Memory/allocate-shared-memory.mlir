@@ -55,3 +55,40 @@ func.func @aligned() {
   }
   return
 }
+
+// Bytes that were freed may be taken again, as far as all of it is free where the new
+// buffer begins: %d has the bytes of %a and %b, but not those of %c.
+
+// CHECK-LABEL: func @freed
+// CHECK: arith.constant 640 : i32
+// CHECK-DAG: %[[A:.*]] = arith.constant 0 : index
+// CHECK-DAG: memref.view %{{.*}}[%[[A]]][] {{.*}} to memref<64xf32
+// CHECK-DAG: %[[B:.*]] = arith.constant 256 : index
+// CHECK-DAG: memref.view %{{.*}}[%[[B]]][] {{.*}} to memref<32xf32
+// CHECK-DAG: %[[C:.*]] = arith.constant 384 : index
+// CHECK-DAG: memref.view %{{.*}}[%[[C]]][] {{.*}} to memref<64xi32
+// CHECK-DAG: %[[D:.*]] = arith.constant 0 : index
+// CHECK-DAG: memref.view %{{.*}}[%[[D]]][] {{.*}} to memref<96xf32
+// CHECK-NOT: memref.dealloc
+func.func @freed() {
+  %c1 = arith.constant 1 : index
+  gpu.launch blocks(%bx, %by, %bz) in (%gx = %c1, %gy = %c1, %gz = %c1)
+             threads(%tx, %ty, %tz) in (%sx = %c1, %sy = %c1, %sz = %c1) {
+    %c0 = arith.constant 0 : index
+    %zero = arith.constant 0.0 : f32
+    %none = arith.constant 0 : i32
+    %a = memref.alloc() : memref<64xf32, #gpu.address_space<workgroup>>
+    %b = memref.alloc() : memref<32xf32, #gpu.address_space<workgroup>>
+    %c = memref.alloc() : memref<64xi32, #gpu.address_space<workgroup>>
+    memref.store %zero, %a[%c0] : memref<64xf32, #gpu.address_space<workgroup>>
+    memref.store %zero, %b[%c0] : memref<32xf32, #gpu.address_space<workgroup>>
+    gpu.barrier
+    memref.dealloc %a : memref<64xf32, #gpu.address_space<workgroup>>
+    memref.dealloc %b : memref<32xf32, #gpu.address_space<workgroup>>
+    %d = memref.alloc() : memref<96xf32, #gpu.address_space<workgroup>>
+    memref.store %zero, %d[%c0] : memref<96xf32, #gpu.address_space<workgroup>>
+    memref.store %none, %c[%c0] : memref<64xi32, #gpu.address_space<workgroup>>
+    gpu.terminator
+  }
+  return
+}

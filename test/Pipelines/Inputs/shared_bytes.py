@@ -21,6 +21,11 @@ LINE = 128
 BITMAPS = """
 warps-sp-split2-token warps-sp-tokens-feature warps-sp-ring-feature warps-sp-bulk-token
 """.split()
+# Kernels whose CTAs exchange shares of sums where their tiles were.
+CLUSTERS = """
+wgmma-cluster3-none-token wgmma-cluster4-residual-feature wgmma-cluster8-relu-token
+mma-cluster4-token sp-cluster3-token sp-cluster3-feature sp-cluster2-feature
+""".split()
 
 
 def count(source, folder):
@@ -54,7 +59,7 @@ def main():
     folder.mkdir(parents=True, exist_ok=True)
     compared = 0
     for name, case in kernels():
-        if name not in NAMES + BITMAPS and not name.startswith("parts-"):
+        if name not in NAMES + BITMAPS + CLUSTERS and not name.startswith("parts-"):
             continue
         counted, launched = count(text(case), folder)
         compared += 1

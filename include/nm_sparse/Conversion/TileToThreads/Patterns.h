@@ -147,6 +147,11 @@ void populateSumWarpsPatterns(const TypeConverter &converter,
                               const ThreadLayout &layout,
                               RewritePatternSet &patterns);
 
+/// sum_ctas -> loads of the shared memory of a cluster.
+void populateSumCtasPatterns(const TypeConverter &converter,
+                             const ThreadLayout &layout,
+                             RewritePatternSet &patterns);
+
 } // namespace mlir::nm_sparse
 
 #endif // NM_SPARSE_CONVERSION_TILETOTHREADS_PATTERNS_H

@@ -41,10 +41,10 @@ struct ThreadUse {
 
 class ThreadLayout {
 public:
-  /// The threads of the accumulator of `op`, as its layout says; the index
+  /// The threads of the sum of `op`, as its layout says; the index
   /// arithmetic of a thread's coordinates is emitted at the builder's insertion
   /// point.
-  static ThreadLayout create(OpBuilder &builder, TileMatmulOp op);
+  static ThreadLayout create(OpBuilder &builder, SumOpInterface op);
 
   int64_t getNumElements() const { return offsets.size(); }
   TileOffset getOffset(int64_t element) const { return offsets[element]; }

@@ -21,6 +21,7 @@ using namespace mlir::nm_sparse;
 #include "nm_sparse/Dialect/NMTile/IR/NMTileEnums.cpp.inc"
 
 #include "nm_sparse/Dialect/NMTile/IR/ScheduleInterfaces.cpp.inc"
+#include "nm_sparse/Dialect/NMTile/IR/SumOpInterface.cpp.inc"
 
 #define GET_ATTRDEF_CLASSES
 #include "nm_sparse/Dialect/NMTile/IR/NMTileAttrs.cpp.inc"

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "nm_sparse/Dialect/NMTile/IR/ClusterPieces.h"
 #include "nm_sparse/Dialect/NMTile/IR/NMTile.h"
 
 using namespace mlir;
@@ -50,6 +51,46 @@ LogicalResult LoadPartOp::verify() { return verifyPart(*this); }
 
 void LoadPartOp::getEffects(Effects &effects) {
   effects.emplace_back(MemoryEffects::Read::get(), &getPartsMutable(),
+                       SideEffects::DefaultResource::get());
+}
+
+//===----------------------------------------------------------------------===//
+// SumCtasOp
+//===----------------------------------------------------------------------===//
+
+LogicalResult SumCtasOp::verify() {
+  auto shares = cast<MemRefType>(getShares().getType());
+  auto piece = cast<VectorType>(getResult().getType());
+  if (!isInSharedMemory(shares) || shares.getRank() != 2 ||
+      !shares.hasStaticShape())
+    return emitOpError("shares must be rows of shared memory, got ") << shares;
+  if (shares.getElementType() != piece.getElementType())
+    return emitOpError("shares must have the element type of the piece, ")
+           << piece.getElementType() << ", got " << shares;
+  int64_t rows = piece.getDimSize(getTokensContiguous() ? 1 : 0);
+  int64_t columns = piece.getDimSize(getTokensContiguous() ? 0 : 1);
+  auto ctas = static_cast<int64_t>(getCtas());
+  if (shares.getDimSize(0) > ctas * rows || shares.getDimSize(1) < columns)
+    return emitOpError("makes ")
+           << ctas << " pieces of " << rows << " x " << columns
+           << ", which must be at least the rows of its shares, and no more "
+           << "than their columns, got " << shares;
+  if (columns % kPieceAccess != 0 || shares.getDimSize(1) % kPieceAccess != 0)
+    return emitOpError("reads ")
+           << kPieceAccess << " elements of a row at a time, which do not "
+           << "divide those of " << shares << ", or of " << piece;
+  std::optional<AccumulatorAttr> layout = getLayout();
+  if (layout && (layout->getExtent(TileDim::Tokens) != piece.getDimSize(0) ||
+                 layout->getExtent(TileDim::Outputs) != piece.getDimSize(1)))
+    return emitOpError("has a layout of ")
+           << layout->getExtent(TileDim::Tokens) << " tokens x "
+           << layout->getExtent(TileDim::Outputs) << " outputs, but makes "
+           << piece;
+  return success();
+}
+
+void SumCtasOp::getEffects(Effects &effects) {
+  effects.emplace_back(MemoryEffects::Read::get(), &getSharesMutable(),
                        SideEffects::DefaultResource::get());
 }
 

@@ -87,14 +87,16 @@ int64_t RingAttr::getProducerWarps() const { return getProducers(); }
 // Grids
 //===----------------------------------------------------------------------===//
 
+/// CTAs of the largest cluster that every chip with clusters can launch.
+static constexpr int64_t kMostClusterCTAs = 8;
+
 /// `parts` along the contraction, and CTAs of a cluster.
 static LogicalResult verifyShared(EmitErrorFn emitError, int64_t splitK,
                                   int64_t cluster) {
   if (splitK < 1 || splitK > 64)
     return emitError() << "split_k must be in [1, 64], got " << splitK;
-  // The largest cluster that every chip with clusters can launch.
-  constexpr int64_t most = 8;
-  if (cluster < 1 || cluster > most || !llvm::isPowerOf2_64(cluster))
+  if (cluster < 1 || cluster > kMostClusterCTAs ||
+      !llvm::isPowerOf2_64(cluster))
     return emitError() << "cluster must be 1, 2, 4 or 8, got " << cluster;
   if (cluster > 1 && splitK > 1)
     return emitError() << "cluster = " << cluster
@@ -103,11 +105,13 @@ static LogicalResult verifyShared(EmitErrorFn emitError, int64_t splitK,
 }
 
 /// Fields that are not their defaults, in angles where there are any.
-static void printGridFields(AsmPrinter &printer, int64_t splitK, bool streamK,
-                            int64_t cluster) {
+static void printGridFields(AsmPrinter &printer, int64_t splitK, bool inCluster,
+                            bool streamK, int64_t cluster) {
   SmallVector<std::string> fields;
   if (splitK != 1)
     fields.push_back("split_k = " + std::to_string(splitK));
+  if (inCluster)
+    fields.push_back("in_cluster = true");
   if (streamK)
     fields.push_back("stream_k = true");
   if (cluster != 1)
@@ -119,27 +123,34 @@ static void printGridFields(AsmPrinter &printer, int64_t splitK, bool streamK,
 Attribute FlatGridAttr::parse(AsmParser &parser, Type) {
   SMLoc loc = parser.getCurrentLocation();
   int64_t splitK = 1, cluster = 1;
+  bool inCluster = false;
   if (parseFieldsInAngles(
           parser, getMnemonic(),
           {countField(parser, "split_k", "CTAs", splitK, /*isRequired=*/false),
+           flagField(parser, "in_cluster", inCluster),
            countField(parser, "cluster", "CTAs", cluster,
                       /*isRequired=*/false)}))
     return {};
   return getChecked([&] { return parser.emitError(loc); }, parser.getContext(),
-                    splitK, cluster);
+                    splitK, inCluster, cluster);
 }
 
 void FlatGridAttr::print(AsmPrinter &printer) const {
-  printGridFields(printer, getSplitK(), /*streamK=*/false, getCluster());
+  printGridFields(printer, getSplitK(), getInCluster(), /*streamK=*/false,
+                  getCluster());
 }
 
 LogicalResult FlatGridAttr::verify(EmitErrorFn emitError, int64_t splitK,
-                                   int64_t cluster) {
+                                   bool inCluster, int64_t cluster) {
+  if (inCluster && (splitK < 2 || splitK > kMostClusterCTAs))
+    return emitError() << "in_cluster = true needs split_k in [2, "
+                       << kMostClusterCTAs << "], got " << splitK;
   return verifyShared(emitError, splitK, cluster);
 }
 
 int64_t FlatGridAttr::getParts() const { return getSplitK(); }
 int64_t FlatGridAttr::getClusterCTAs() const { return getCluster(); }
+bool FlatGridAttr::exchangesInCluster() const { return getInCluster(); }
 
 Attribute PersistentGridAttr::parse(AsmParser &parser, Type) {
   SMLoc loc = parser.getCurrentLocation();
@@ -157,7 +168,8 @@ Attribute PersistentGridAttr::parse(AsmParser &parser, Type) {
 }
 
 void PersistentGridAttr::print(AsmPrinter &printer) const {
-  printGridFields(printer, getSplitK(), getStreamK(), getCluster());
+  printGridFields(printer, getSplitK(), /*inCluster=*/false, getStreamK(),
+                  getCluster());
 }
 
 LogicalResult PersistentGridAttr::verify(EmitErrorFn emitError, int64_t splitK,

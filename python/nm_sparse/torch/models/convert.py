@@ -182,7 +182,11 @@ def _predict(
     slower = [one.sparse_us >= one.dense_us for one in layer.predictions]
     if slower and all(slower) and not config.keep_slower:
         text = ", ".join(str(one.tokens) for one in layer.predictions)
-        how = "measured" if all(one.is_measured for one in layer.predictions) else "predicted"
+        how = (
+            "measured"
+            if all(one.is_measured for one in layer.predictions)
+            else "predicted"
+        )
         layer.reason = f"sparse is {how} to be no faster for {text} tokens"
 
 

@@ -13,6 +13,15 @@ def sparse():
     many = {"tokens": 650, "k": 300, "outputs": 200}
     for name, tile, warps, stages, grid, case in (
         ("split2", (64, 128, 32), 8, 3, "flat<split_k = 2>", few),
+        (
+            "cluster3",
+            (24, 128, 32),
+            8,
+            3,
+            "flat<split_k = 3, in_cluster = true>",
+            few,
+        ),
+        ("cluster2", (64, 64, 32), 4, 2, "flat<split_k = 2, in_cluster = true>", few),
         ("outputs", (24, 128, 64), 4, 2, "flat", few),
         ("persistent", (16, 64, 32), 4, 3, "persistent", many),
         ("stream", (16, 64, 32), 4, 3, "persistent<stream_k = true>", many),
@@ -35,7 +44,7 @@ def sparse():
                 f"sp-{name}-{layout}",
                 Case(element, 2, 4, 1, schedule=kept, **case, **dims),
             )
-        if name in ("split2", "pairs", "ahead-stream"):
+        if name in ("split2", "cluster3", "pairs", "ahead-stream"):
             # A line has twice as many elements of 8 bits, and the ring goes round
             # as often.
             wide = kept.replace(f", {tile[2]}]", f", {2 * tile[2]}]")

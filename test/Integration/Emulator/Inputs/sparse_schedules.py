@@ -53,6 +53,7 @@ def draw_grid(rng, outputs, tile, transposed):
     ]
     grids = ["flat", "persistent", "persistent<stream_k = true>"]
     grids += [f"flat<split_k = {rng.randint(2, 4)}>"]
+    grids += [f"flat<split_k = {rng.randint(2, 8)}, in_cluster = true>"]
     if clusters and rng.random() < 0.7:
         cluster = rng.choice(clusters)
         grids = [f"flat<cluster = {cluster}>", f"persistent<cluster = {cluster}>"]

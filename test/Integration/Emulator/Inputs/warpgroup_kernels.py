@@ -41,6 +41,44 @@ def warpgroups_alone():
         )
 
 
+def warpgroup_clusters():
+    """Clusters that share the contraction of a tile: pieces that divide it and that do
+    not, along tokens and along outputs, warpgroups beside each other along either,
+    operands of the epilogue, and threads that copy what they multiply."""
+    ring = (
+        "values = bulk, index = resident}, pipeline = ring<stages = 3, producers = 4>"
+    )
+    for tile, warps, parts, epilogue in (
+        ((256, 128, 64), "2, 4", 3, "none"),
+        ((64, 128, 32), "1, 8", 4, "residual"),
+        ((128, 64, 64), "2, 4", 2, "gelu"),
+        ((64, 64, 32), "1, 4", 8, "relu"),
+    ):
+        kept = (
+            f"#nm_tile.schedule<tile = {list(tile)}, "
+            f"product = wgmma<warps = [{warps}]>, transfers = {{x = gather, {ring}, "
+            f"grid = flat<split_k = {parts}, in_cluster = true>>"
+        )
+        for layout, dims in LAYOUTS.items():
+            # Rows that are gathered are those of feature-major activations.
+            dims = {**dims, "x_feature_major": True}
+            yield (
+                f"wgmma-cluster{parts}-{epilogue}-{layout}",
+                Case("f16", 8, 32, 128, epilogue=epilogue, schedule=kept, tokens=None,
+                     k=1100, outputs=200, **dims),
+            )  # fmt: skip
+    kept = (
+        "#nm_tile.schedule<tile = [32, 64, 16], product = mma<warps = [2, 2]>, "
+        "transfers = {x = gather, values = copy, index = resident}, "
+        "pipeline = async_groups<stages = 3>, grid = flat<split_k = 4, in_cluster = true>>"
+    )
+    for layout, dims in LAYOUTS.items():
+        yield (
+            f"mma-cluster4-{layout}",
+            Case("f16", 8, 32, 64, schedule=kept, **RAGGED_LONG, **dims),
+        )
+
+
 def warpgroup_roles():
     """Warpgroups that multiply what another one copies: rings that go round more
     than once, and more tiles than SMs."""
@@ -171,6 +209,7 @@ def tokens_as_rows():
 
 def warpgroup_kernels():
     yield from warpgroups_alone()
+    yield from warpgroup_clusters()
     yield from warpgroup_roles()
     yield from shared_tiles()
     yield from tokens_as_rows()

@@ -17,6 +17,8 @@
 #include "nm_sparse/Dialect/NMTile/IR/Schedule.h"
 #include "nm_sparse/Dialect/NMTile/IR/TileLayout.h"
 
+#include "nm_sparse/Dialect/NMTile/IR/SumOpInterface.h.inc"
+
 #define GET_TYPEDEF_CLASSES
 #include "nm_sparse/Dialect/NMTile/IR/NMTileTypes.h.inc"
 

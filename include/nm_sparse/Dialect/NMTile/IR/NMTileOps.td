@@ -242,6 +242,7 @@ def NMTile_AsyncGatherOp : NMTile_Op<"async_gather",
 
 def NMTile_TileMatmulOp : NMTile_Op<"matmul",
     [DeclareOpInterfaceMethods<MemoryEffectsOpInterface>,
+     NMTile_SumOpInterface,
      AttrSizedOperandSegments]> {
   let summary = "one K step of a CTA's product, accumulated in registers";
   let description = [{

@@ -10,7 +10,9 @@
 include "mlir/IR/OpBase.td"
 include "mlir/Interfaces/InferTypeOpInterface.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
+include "nm_sparse/Dialect/NMTile/IR/NMTileAttrs.td"
 include "nm_sparse/Dialect/NMTile/IR/NMTileBase.td"
+include "nm_sparse/Dialect/NMTile/IR/SumOpInterface.td"
 
 def NMTile_SumWarpsOp : NMTile_Op<"sum_warps",
     [SameOperandsAndResultType,
@@ -29,6 +31,44 @@ def NMTile_SumWarpsOp : NMTile_Op<"sum_warps",
   let arguments = (ins VectorOfRankAndType<[2], [F32, I32]>:$shares);
   let results = (outs VectorOfRankAndType<[2], [F32, I32]>:$result);
   let assemblyFormat = "$shares attr-dict `:` type($shares)";
+}
+
+def NMTile_SumCtasOp : NMTile_Op<"sum_ctas",
+    [DeclareOpInterfaceMethods<MemoryEffectsOpInterface>,
+     NMTile_SumOpInterface]> {
+  let summary = "add up what the CTAs of a cluster have of a piece of a tile";
+  let description = [{
+    Each of the `ctas` CTAs of a cluster has left its share of a tile's sum in its
+    own `shares`, by rows; the result is the sum of the shares of a piece, the rows
+    from `row` on: of the CTA's own and those of the CTAs behind it, in turn, the
+    first of which comes behind the last. Rows are tokens or, where
+    `tokens_contiguous`, outputs; columns behind those of the piece are padding.
+    Where the piece has rows behind those of `shares`, its elements there are not
+    to be used.
+    Barriers of the cluster have to stand before it, behind the writes, and behind
+    it, before a CTA ends.
+
+    `layout` says which elements of the piece each thread holds.
+    --nm-sparse-lay-out-accumulators chooses it so that a warp reads whole rows.
+
+    ```mlir
+    %piece = nm_tile.sum_ctas %shares[%row] ctas = 3
+      schedule = <tile = [256, 128, 64], product = wgmma<warps = [2, 4]>, transfers = {x = gather, values = bulk, index = resident}, pipeline = ring<stages = 4, producers = 4>, grid = flat<split_k = 3, in_cluster = true>>
+      : memref<256x136xf32, 3> -> vector<88x128xf32>
+    ```
+  }];
+  let arguments = (ins AnyMemRef:$shares, Index:$row,
+                       ConfinedAttr<I64Attr, [IntMinValue<2>]>:$ctas,
+                       NMTile_ScheduleAttr:$schedule,
+                       UnitAttr:$tokens_contiguous,
+                       OptionalAttr<NMTile_AccumulatorAttr>:$layout);
+  let results = (outs VectorOfRankAndType<[2], [F32, I32]>:$result);
+  let assemblyFormat = [{
+    $shares `[` $row `]` `ctas` `=` $ctas `schedule` `=` $schedule
+    (`tokens_contiguous` $tokens_contiguous^)? (`layout` `=` $layout^)?
+    attr-dict `:` type($shares) `->` type($result)
+  }];
+  let hasVerifier = 1;
 }
 
 def NMTile_StorePartOp : NMTile_Op<"store_part",

@@ -113,19 +113,21 @@ def NMTile_RingAttr : NMTile_Attr<"Ring", "ring",
 
 def NMTile_FlatGridAttr : NMTile_Attr<"FlatGrid", "flat",
     [DeclareAttrInterfaceMethods<NMTile_GridAttrInterface,
-        ["getParts", "getClusterCTAs"]>]> {
+        ["getParts", "getClusterCTAs", "exchangesInCluster"]>]> {
   let summary = "a CTA for each tile";
   let description = [{
     | field | meaning | legal | default |
     |---|---|---|---|
     | `split_k` | CTAs that divide a tile along the contraction; the last one to finish adds their partial sums, always in the same order | 1 to 64; times the batch at most 65535 | 1 |
+    | `in_cluster` | the CTAs of a tile are a cluster. Each adds the partial sums of its own piece of the tile, which it reads from the shared memory of the others, and writes the results of that piece; nothing goes through device memory | `true` needs sm_90 or newer, `split_k` from 2 to 8, `cluster = 1`, and a product each of whose threads has elements of its own | `false` |
     | `cluster` | CTAs that run as a cluster: each copies a slice for all of them, so L2 delivers the data once. With `x = bulk` the CTAs are neighbours along outputs and share activations. If `wgmma_sp` has `x = gather`, they are neighbours along tokens and share values | 1, 2, 4 or 8. More than 1 needs sm_90 or newer, a `ring`, an undivided contraction, and a number of tiles along that dimension that is a multiple of it. The shared data must divide into as many slices of 8 tokens (with feature-major activations, of 8 rows of a K step), or of 16 kept rows of a K step | 1 |
   }];
   let parameters = (ins DefaultValuedParameter<"int64_t", "1">:$splitK,
+                        DefaultValuedParameter<"bool", "false">:$inCluster,
                         DefaultValuedParameter<"int64_t", "1">:$cluster);
   // Without clusters.
   let builders = [AttrBuilder<(ins "int64_t":$splitK), [{
-    return $_get($_ctxt, splitK, /*cluster=*/1);
+    return $_get($_ctxt, splitK, /*inCluster=*/false, /*cluster=*/1);
   }]>];
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
@@ -258,6 +260,8 @@ def NMTile_ScheduleAttr : NMTile_Attr<"Schedule", "schedule",
     bool isBulk() const { return getTransfers().getX().getUse().isBulk; }
 
     int64_t getSplitK() const;
+    /// Returns true if the CTAs of a tile are a cluster.
+    bool splitsInCluster() const { return getGrid().exchangesInCluster(); }
     bool isPersistent() const;
     bool isStreamK() const;
     /// Returns true if CTAs exchange parts of tiles.

@@ -169,6 +169,11 @@ def NMTile_GridAttrInterface : AttrInterface<"GridAttrInterface"> {
       }],
       "int64_t", "getClusterCTAs", (ins), "", "return 1;">,
     InterfaceMethod<[{
+        The CTAs of the parts of a tile are a cluster, and exchange their sums in
+        shared memory.
+      }],
+      "bool", "exchangesInCluster", (ins), "", "return false;">,
+    InterfaceMethod<[{
         A CTA stays on its SM and goes from tile to tile.
       }],
       "bool", "isPersistentGrid", (ins), "", "return false;">,

@@ -54,7 +54,8 @@ def NMSparseTilePass : Pass<"nm-sparse-tile", "::mlir::func::FuncOp"> {
 def NMSparseSplitKPass : Pass<"nm-sparse-split-k", "::mlir::func::FuncOp"> {
   let summary = "share the K loop of a tile among several CTAs";
   let description = [{
-    For each launch whose product has a schedule with `split_k = S > 1`: the grid
+    For each launch whose product has a schedule with `split_k = S > 1`, and not
+    `in_cluster`: the grid
     grows S times along z, each CTA runs its part of the K steps and writes its
     sum to a workspace in device memory, and the last CTA of a tile adds the S
     sums in order (the result is the same in every run) and goes on with the
@@ -66,6 +67,29 @@ def NMSparseSplitKPass : Pass<"nm-sparse-split-k", "::mlir::func::FuncOp"> {
                            "::mlir::memref::MemRefDialect",
                            "::mlir::NVVM::NVVMDialect",
                            "::mlir::scf::SCFDialect",
+                           "::mlir::vector::VectorDialect"];
+}
+
+def NMSparseSplitInClusterPass
+    : Pass<"nm-sparse-split-in-cluster", "::mlir::func::FuncOp"> {
+  let summary = "share the K loop of a tile among the CTAs of a cluster";
+  let description = [{
+    For each launch whose product has a schedule with `split_k = S, in_cluster =
+    true`: the grid grows S times along z, where S neighbours are a cluster. Each
+    CTA runs its part of the K steps and leaves its sum in its own shared memory,
+    where the tiles were. Then it adds what all S have of its piece of the tile
+    (`nm_tile.sum_ctas`, always in the same order: the result is the same in every
+    run), and does the epilogue of that piece. The tiles of the K loop are freed
+    by `memref.dealloc`; --nm-sparse-allocate-shared-memory uses their bytes again.
+
+    The operations behind the K loop must be ones that can be done by pieces:
+    elementwise operations, splat constants, broadcasts of scalars and unmasked
+    transfers of buffers.
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::gpu::GPUDialect",
+                           "::mlir::memref::MemRefDialect",
+                           "::mlir::NVVM::NVVMDialect",
                            "::mlir::vector::VectorDialect"];
 }
 

@@ -13,6 +13,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Grid/PartExchange.h"
+#include "Grid/SplitLoop.h"
 #include "nm_sparse/Dialect/NMTile/Utils/IndexMath.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
@@ -40,16 +41,16 @@ namespace {
 /// Splits the K loop of one launch.
 class Splitter : private IndexEmitter {
 public:
-  Splitter(gpu::LaunchOp launch, TileMatmulOp product)
-      : IndexEmitter(launch, product.getLoc()), launch(launch),
-        product(product), loop(cast<KLoopOp>(product->getParentOp())),
+  Splitter(gpu::LaunchOp launch, TileMatmulOp product, KLoopOp loop)
+      : IndexEmitter(launch, product.getLoc()), launch(launch), loop(loop),
         parts(product.getSchedule().getSplitK()),
         exchange(b, product, parts, /*inThreadOrder=*/false,
                  [this] { gpu::BarrierOp::create(b, loc); }) {}
 
   void run() {
     allocateWorkspace();
-    partitionLoop();
+    split = splitLoop(launch, loop, parts);
+    numberTile();
     reduce();
     release();
   }
@@ -60,48 +61,18 @@ private:
     Value tiles = mul(mul(launch.getGridSizeX(), launch.getGridSizeY()),
                       launch.getGridSizeZ());
     exchange.allocate(tiles);
-    launch.getGridSizeZMutable().assign(
-        mul(launch.getGridSizeZ(), constant(parts)));
   }
 
-  /// Block z counts (batch, part), part fastest.
-  void partitionLoop() {
-    b.setInsertionPointToStart(&launch.getBody().front());
-    Value z = launch.getBlockIds().z;
-    Value partCount = constant(parts);
-    part = arith::RemUIOp::create(b, loc, z, partCount);
-    Value batch = arith::DivUIOp::create(b, loc, z, partCount);
-    z.replaceUsesWithIf(batch, [&](OpOperand &use) {
-      Operation *owner = use.getOwner();
-      return owner != part.getDefiningOp() && owner != batch.getDefiningOp();
-    });
+  void numberTile() {
+    b.setInsertionPointAfterValue(split.batch);
     gpu::KernelDim3 grid = launch.getGridSize();
     gpu::KernelDim3 ids = launch.getBlockIds();
-    tile = add(mul(add(mul(batch, grid.y), ids.y), grid.x), ids.x);
-
-    // Whole steps, as even as can be; the last parts may be empty.
-    b.setInsertionPoint(loop);
-    Value lower = loop.getLowerBound(), upper = loop.getUpperBound();
-    Value step = loop.getStep();
-    Value steps = ceilDiv(sub(upper, lower), step);
-    Value length = mul(ceilDiv(steps, constant(parts)), step);
-    Value begin = add(lower, mul(part, length));
-    loop.setLowerBound(min(begin, upper));
-    loop.setUpperBound(min(add(begin, length), upper));
+    tile = add(mul(add(mul(split.batch, grid.y), ids.y), grid.x), ids.x);
   }
 
   /// Everything after the loop runs in the CTA that arrives last, on the sum.
   void reduce() {
-    Value init = loop.getInitArgs()[0];
-    auto type = cast<VectorType>(init.getType());
-    b.setInsertionPoint(loop);
-    Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(type));
-    loop.getInitsMutable()[0].set(zero);
-
-    SmallVector<Operation *> rest;
-    for (Operation *op = loop->getNextNode(); op; op = op->getNextNode())
-      if (!isa<gpu::TerminatorOp>(op))
-        rest.push_back(op);
+    SmallVector<Operation *> rest = getRest(loop);
 
     // Warps that have shares of the sum add them up before.
     Value sum = loop.getResult(0);
@@ -112,7 +83,7 @@ private:
         total->moveAfter(loop);
       }
     b.setInsertionPointAfterValue(sum);
-    exchange.write(sum, tile, part);
+    exchange.write(sum, tile, split.part);
     Value last = exchange.emitArrival(tile);
     auto ifOp = scf::IfOp::create(b, loc, last, /*withElseRegion=*/false);
     b.setInsertionPointToStart(ifOp.thenBlock());
@@ -120,7 +91,7 @@ private:
     // spill.
     Value end = hideIndex(b, loc, constant(parts));
     auto sumLoop = scf::ForOp::create(b, loc, constant(0), end, constant(1),
-                                      ValueRange{init});
+                                      ValueRange{split.init});
     {
       OpBuilder::InsertionGuard guard(b);
       b.setInsertionPointToStart(sumLoop.getBody());
@@ -141,11 +112,11 @@ private:
   }
 
   gpu::LaunchOp launch;
-  TileMatmulOp product;
   KLoopOp loop;
   int64_t parts;
   PartExchange exchange;
-  Value part, tile;
+  SplitLoop split;
+  Value tile;
 };
 
 struct SplitK : public nm_sparse::impl::NMSparseSplitKPassBase<SplitK> {
@@ -153,18 +124,15 @@ struct SplitK : public nm_sparse::impl::NMSparseSplitKPassBase<SplitK> {
     SmallVector<std::pair<gpu::LaunchOp, TileMatmulOp>> products;
     getOperation().walk([&](TileMatmulOp op) {
       auto launch = op->getParentOfType<gpu::LaunchOp>();
-      if (launch && op.getSchedule().getSplitK() > 1)
+      ScheduleAttr schedule = op.getSchedule();
+      if (launch && schedule.getSplitK() > 1 && !schedule.splitsInCluster())
         products.emplace_back(launch, op);
     });
     for (auto [launch, product] : products) {
-      auto loop = dyn_cast<KLoopOp>(product->getParentOp());
-      if (!loop || loop->getParentOp() != launch.getOperation() ||
-          loop.getInitArgs().size() != 1) {
-        product.emitOpError("under split_k must be the product of a K loop at "
-                            "the top of its launch");
+      FailureOr<KLoopOp> loop = findSplitLoop(launch, product);
+      if (failed(loop))
         return signalPassFailure();
-      }
-      Splitter(launch, product).run();
+      Splitter(launch, product, *loop).run();
     }
   }
 };

@@ -73,6 +73,10 @@ void multiBuffer(scf::ForOp loop, ArrayRef<memref::AllocOp> tiles,
     Value ring = createTileRing(b, tile, stages, schedule);
     // A view of its own for each user: a stage must not wait for another's.
     for (OpOperand &use : llvm::make_early_inc_range(tile->getUses())) {
+      if (isa<memref::DeallocOp>(use.getOwner())) {
+        use.set(ring);
+        continue;
+      }
       b.setInsertionPoint(use.getOwner());
       Value slot = emitSlot(b, tile.getLoc(), loop, stages);
       use.set(emitRingTile(b, tile.getLoc(), ring, slot, tile.getType()));

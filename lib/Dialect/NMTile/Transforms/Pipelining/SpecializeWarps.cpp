@@ -91,8 +91,11 @@ void Specializer::createTileRings() {
   FailureOr<SmallVector<memref::AllocOp>> tiles = findStagedTiles(loop);
   for (memref::AllocOp tile : *tiles) {
     b.setInsertionPoint(tile);
-    tileRings.emplace_back(
-        tile, createTileRing(b, tile, stages, product.getSchedule()));
+    Value slots = createTileRing(b, tile, stages, product.getSchedule());
+    tileRings.emplace_back(tile, slots);
+    tile.getMemref().replaceUsesWithIf(slots, [](OpOperand &use) {
+      return isa<memref::DeallocOp>(use.getOwner());
+    });
   }
 }
 

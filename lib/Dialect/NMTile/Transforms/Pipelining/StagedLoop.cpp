@@ -57,11 +57,14 @@ nm_sparse::findStagedTiles(KLoopOp loop) {
     if (!alloc)
       return op.emitError("must write to an allocation of its own to be "
                           "multi-buffered");
-    for (Operation *user : alloc->getUsers())
+    for (Operation *user : alloc->getUsers()) {
+      if (isa<memref::DeallocOp>(user)) // Its memory is used again.
+        continue;
       if ((!isTileCopy(user) && !isa<TileMatmulOp>(user)) ||
           user->getParentOp() != loop)
         return user->emitError("use of a tile that is multi-buffered; only "
                                "copies and products of its loop may use it");
+    }
     if (!llvm::is_contained(tiles, alloc))
       tiles.push_back(alloc);
   }

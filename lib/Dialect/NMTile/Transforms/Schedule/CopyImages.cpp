@@ -42,7 +42,8 @@ static GridAttrInterface withoutCluster(GridAttrInterface grid) {
   MLIRContext *context = grid.getContext();
   return llvm::TypeSwitch<Attribute, GridAttrInterface>(grid)
       .Case([&](FlatGridAttr flat) {
-        return FlatGridAttr::get(context, flat.getSplitK());
+        return FlatGridAttr::get(context, flat.getSplitK(), flat.getInCluster(),
+                                 /*cluster=*/1);
       })
       .Case([&](PersistentGridAttr persistent) {
         return PersistentGridAttr::get(context, persistent.getSplitK(),

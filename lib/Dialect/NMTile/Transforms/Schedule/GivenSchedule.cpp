@@ -33,5 +33,9 @@ LogicalResult nm_sparse::checkGivenSchedule(MatmulOp op,
     return op.emitOpError("has a schedule with cluster = ")
            << given.getClusterCTAs() << ", but " << target.name
            << " has no clusters (sm_90 and newer have): " << given;
+  if (given.splitsInCluster() && !target.hasClusters())
+    return op.emitOpError("has a schedule with in_cluster = true, but ")
+           << target.name
+           << " has no clusters (sm_90 and newer have): " << given;
   return checkSchedule(op);
 }

@@ -10,6 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "nm_sparse/Dialect/NMTile/IR/ClusterPieces.h"
 #include "nm_sparse/Dialect/NMTile/IR/Segment.h"
 #include "nm_sparse/Dialect/NMTile/IR/TileLayout.h"
 #include "nm_sparse/Dialect/NMTile/Transforms/Transforms.h"
@@ -230,6 +231,26 @@ static LogicalResult checkCluster(MatmulOp op) {
          << "; legal are multiples of " << kSwizzleRows << " for each";
 }
 
+/// The CTAs of a cluster exchange what single threads have of a tile, and its
+/// rows 16 bytes at a time.
+static LogicalResult checkSplitInCluster(MatmulOp op) {
+  ScheduleAttr schedule = getSchedule(op);
+  if (!schedule.splitsInCluster())
+    return success();
+  SumOwners owners = schedule.getSumOwners(op.getTileEncoding());
+  if (owners.shares > 1 || owners.dividesContraction)
+    return op.emitOpError("has a schedule with in_cluster = true, but its "
+                          "warps have shares of the same elements; legal is "
+                          "split_k = ")
+           << schedule.getSplitK() << " alone: " << schedule;
+  for (int64_t extent : {schedule.getTileTokens(), schedule.getTileOutputs()})
+    if (extent % kPieceAccess != 0)
+      return op.emitOpError("has a schedule with in_cluster = true, whose "
+                            "tile must be multiples of ")
+             << kPieceAccess << " tokens and outputs, got " << schedule;
+  return success();
+}
+
 /// A K step is whole windows or, with a table of rows, all that the product
 /// multiplies at once.
 static LogicalResult checkRows(MatmulOp op) {
@@ -296,7 +317,7 @@ LogicalResult nm_sparse::checkSchedule(MatmulOp op) {
     return failure();
   if (failed(checkTransfers(op)) || failed(checkMajorOrder(op)) ||
       failed(checkSegments(op)) || failed(checkCluster(op)) ||
-      failed(checkBatch(op)))
+      failed(checkSplitInCluster(op)) || failed(checkBatch(op)))
     return failure();
   if (!op.getListedPanels() && ShapedType::isDynamic(op.getNumWindows()))
     return op.emitOpError("needs an index with a static number of rows, got ")
