@@ -247,7 +247,10 @@ bool ScheduleEnumerator::addModes(ProductAttrInterface product, Shape shape,
 
 bool ScheduleEnumerator::gainsFromClusters(int64_t tokens, int64_t outputs,
                                            int64_t parts) const {
-  if (!chip.hasClusters() || problem.raggedRows)
+  // Fewer tokens were not measured: reading the weight alone takes their time.
+  constexpr int64_t kLeastTokens = 33;
+  if (!chip.hasClusters() || problem.raggedRows ||
+      problem.tokens < kLeastTokens)
     return false;
   // The CTAs of a cluster are in one group of SMs, so that some stay without.
   // Clusters of 2 to 8 CTAs that run at once on the 132 SMs of an H200, as

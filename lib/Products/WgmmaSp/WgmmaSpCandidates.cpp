@@ -17,9 +17,6 @@ using namespace mlir::nm_sparse;
 
 /// Warps that only copy, and CTAs that share a tile at most.
 static constexpr int64_t kProducers = 4, kMostParts = 8;
-/// Tokens up to which the weight alone takes the time of a product, whose tiles
-/// are as many as there are outputs.
-static constexpr int64_t kDecoded = 32;
 /// Tokens of a tile, and slots of its ring, with which metadata ahead gains.
 static constexpr int64_t kAheadTokens = 128, kAheadStages = 4;
 /// Slots with which a ring keeps device memory busy where all SMs have one: the
@@ -184,7 +181,7 @@ void Proposer::addFlat(Shape shape, int64_t stages) {
         (ring >= kLeastStages && !to.encoding.hasInnerLevel()))
       add(make(shape, ring,
                FlatGridAttr::get(to.encoding.getContext(), parts)));
-    if (parts > 1 && ring >= kLeastStages && problem.tokens > kDecoded &&
+    if (parts > 1 && ring >= kLeastStages &&
         to.gainsFromClusters(shape.tokens, shape.outputs, parts))
       addInCluster(shape, ring, parts);
   }

@@ -70,7 +70,8 @@ def warpgroup_clusters():
     kept = (
         "#nm_tile.schedule<tile = [32, 64, 16], product = mma<warps = [2, 2]>, "
         "transfers = {x = gather, values = copy, index = resident}, "
-        "pipeline = async_groups<stages = 3>, grid = flat<split_k = 4, in_cluster = true>>"
+        "pipeline = async_groups<stages = 3>, "
+        "grid = flat<split_k = 4, in_cluster = true>>"
     )
     for layout, dims in LAYOUTS.items():
         yield (
