@@ -45,11 +45,11 @@ static TableRow describe(const PatternAdvice &row, const PatternTime &time,
                          double dense) {
   if (time.measured && time.measured->dense > 0)
     dense = time.measured->dense;
-  TableRow cells = {
-      std::string(time.isFastest ? "*" : " ") + (time.isBest ? "+" : ""),
-      row.pattern, print(100 * (1 - row.density), 0) + " %",
-      print(time.getSeconds() * 1e6, 1),
-      print(dense / time.getSeconds(), 2) + "x"};
+  TableRow cells = {std::string(time.isFastest ? "*" : " ") +
+                        (time.isBest ? "+" : ""),
+                    row.pattern, print(100 * (1 - row.density), 0) + " %",
+                    print(time.getSeconds() * 1e6, 1),
+                    print(dense / time.getSeconds(), 2) + "x"};
   if (time.energy) {
     cells.push_back(printMillijoules(time.energy->joules));
     cells.push_back(print(time.energy->getWatts(), 0));
@@ -130,7 +130,8 @@ static void printLegend(const Advice &advice, llvm::raw_ostream &os) {
     });
   });
   if (isMeasured)
-    os << "; those that say so were measured, like those of dense products that "
+    os << "; those that say so were measured, like those of dense products "
+          "that "
           "they are compared with";
   os << "\n";
   if (advice.weight.empty())

@@ -29,8 +29,8 @@ static std::string describeTime(const ChosenTime &chosen) {
   return llvm::formatv("{0:f1} us predicted{1}", chosen.seconds * 1e6, before);
 }
 
-/// The seconds of a product and of the dense one, each measured or, where it was
-/// not, predicted.
+/// The seconds of a product and of the dense one, each measured or, where it
+/// was not, predicted.
 static std::pair<double, double> getTimes(const ChosenTime &chosen) {
   const auto &measured = chosen.measured;
   if (!measured)

@@ -19,16 +19,15 @@ static constexpr StringLiteral kTokens = "tokens", kUs = "us",
 void MeasuredTime::set(MatmulOp op, const TunedEntry &entry) {
   Builder b(op.getContext());
   op->setDiscardableAttr(
-      kName, b.getDictionaryAttr(
-                 {b.getNamedAttr(kTokens,
-                                 b.getI64IntegerAttr(entry.problem.tokens)),
-                  b.getNamedAttr(kUs, b.getF64FloatAttr(entry.us)),
-                  b.getNamedAttr(kDenseUs, b.getF64FloatAttr(entry.denseUs))}));
+      kName,
+      b.getDictionaryAttr(
+          {b.getNamedAttr(kTokens, b.getI64IntegerAttr(entry.problem.tokens)),
+           b.getNamedAttr(kUs, b.getF64FloatAttr(entry.us)),
+           b.getNamedAttr(kDenseUs, b.getF64FloatAttr(entry.denseUs))}));
 }
 
 std::optional<MeasuredTime> MeasuredTime::get(MatmulOp op, int64_t tokens) {
-  auto said =
-      dyn_cast_or_null<DictionaryAttr>(op->getDiscardableAttr(kName));
+  auto said = dyn_cast_or_null<DictionaryAttr>(op->getDiscardableAttr(kName));
   if (!said)
     return std::nullopt;
   auto count = said.getAs<IntegerAttr>(kTokens);

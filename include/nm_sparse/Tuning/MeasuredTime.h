@@ -1,4 +1,5 @@
-//===- MeasuredTime.h - the time of a schedule that was measured -*- C++ -*-===//
+//===- MeasuredTime.h - the time of a schedule that was measured -*- C++
+//-*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -11,9 +12,9 @@
 
 namespace mlir::nm_sparse {
 
-/// The time that a database has for a product with the schedule that it got from
-/// there. It is said with the product, for reports alone: nothing is decided by
-/// it.
+/// The time that a database has for a product with the schedule that it got
+/// from there. It is said with the product, for reports alone: nothing is
+/// decided by it.
 struct MeasuredTime {
   double seconds = 0;
   double dense = 0; ///< Seconds of the dense product; 0: not measured.

@@ -88,12 +88,16 @@ struct AllocateSharedMemory
           allocs, [&](memref::AllocOp other) { return isFreeAt(other, op); });
       return std::tuple(isLater, !isFreed(op), getAlignment(op) <= kLineBytes);
     };
-    llvm::stable_sort(allocs, [&](memref::AllocOp a, memref::AllocOp b) {
-      return getRank(a) < getRank(b);
+    SmallVector<unsigned> order =
+        llvm::to_vector(llvm::seq<unsigned>(0, allocs.size()));
+    llvm::sort(order, [&](unsigned a, unsigned b) {
+      return std::pair(getRank(allocs[a]), a) <
+             std::pair(getRank(allocs[b]), b);
     });
     int64_t bytes = 0;
     SmallVector<Placed> placed;
-    for (memref::AllocOp op : allocs) {
+    for (unsigned number : order) {
+      memref::AllocOp op = allocs[number];
       MemRefType type = op.getType();
       if (!type.hasStaticShape() || !type.getLayout().isIdentity())
         return op.emitOpError("in workgroup memory must have a static shape "
