@@ -14,6 +14,7 @@ from torch.nn.utils import parametrizations, prune  # noqa: E402
 
 import nm_sparse as nm  # noqa: E402
 from nm_sparse import Encoding, EncodingError  # noqa: E402
+from nm_sparse.predict import MeasuredTime  # noqa: E402
 from nm_sparse.torch import NMLinear, NMSparseConfig, sparsify_  # noqa: E402
 
 CONFIG = NMSparseConfig("2:4")
@@ -192,6 +193,7 @@ def test_a_report_is_plain_data():
         "dense_us": 10.0,
         "sparse_us": 5.0,
         "dense_elements_us": None,
+        "is_measured": False,
     }
     assert plain["size"] == {"total": 9856, "sparse": 8192, "dense": []}
     lines = str(report).splitlines()
@@ -310,3 +312,13 @@ def test_state_of_a_sparse_model():
     torch.testing.assert_close(
         torch.compile(model, backend="aot_eager", fullgraph=True)(ids), model(ids)
     )
+
+
+def test_a_report_says_what_was_measured():
+    def measured(shape, dtype, encoding, tokens, chip):
+        return [MeasuredTime(count, 10.0, 5.0) for count in tokens]
+
+    report = sparsify_(Model(), {"head": None, "*": CONFIG}, predictor=measured)
+    (row, *_) = [row for row in report.rows if row.is_converted]
+    assert row.predictions and all(one.is_measured for one in row.predictions)
+    assert "10.0 -> 5.0 (measured)" in str(report)
