@@ -337,7 +337,7 @@ void TermCounter::countWhole() {
   if (schedule.getSplitK() == 1)
     return;
   if (schedule.splitsInCluster()) {
-    terms.exchange = getClusterSeconds(schedule);
+    terms.exchange = getClusterSeconds(schedule, chip);
     return;
   }
   double tileBytes = 4.0 * double(tokens) * double(outputs);

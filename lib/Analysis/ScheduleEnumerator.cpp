@@ -6,6 +6,7 @@
 
 #include "nm_sparse/Analysis/ScheduleEnumerator.h"
 #include "CostTerms.h"
+#include "nm_sparse/Analysis/CostTable.h"
 #include "nm_sparse/Analysis/ProductCost.h"
 #include "nm_sparse/Chip/Occupancy.h"
 #include "nm_sparse/Dialect/NMTile/IR/ClusterPieces.h"
@@ -252,11 +253,9 @@ bool ScheduleEnumerator::gainsFromClusters(int64_t tokens, int64_t outputs,
   if (!chip.hasClusters() || problem.raggedRows ||
       problem.tokens < kLeastTokens)
     return false;
-  // The CTAs of a cluster are in one group of SMs, so that some stay without.
-  // Clusters of 2 to 8 CTAs that run at once on the 132 SMs of an H200, as
-  // cuOccupancyMaxActiveClusters says for CTAs with 200 KB of shared memory.
-  constexpr int64_t kRunning[] = {66, 39, 30, 22, 17, 15, 15}, kSMs = 132;
-  int64_t clusters = kRunning[parts - 2] * chip.multiprocessors / kSMs;
+  const ClusterCosts &costs = getClusterCosts(chip);
+  int64_t clusters =
+      costs.running[parts - 2] * chip.multiprocessors / costs.multiprocessors;
   int64_t tiles = problem.batch * llvm::divideCeil(problem.tokens, tokens) *
                   llvm::divideCeil(problem.outputs, outputs);
   return tiles <= clusters && 2 * tiles * parts > chip.multiprocessors;

@@ -20,6 +20,16 @@ namespace mlir::nm_sparse {
 
 const SharedCosts &getSharedCosts(const Chip &chip);
 
+/// What it takes that the CTAs of a cluster share tiles.
+struct ClusterCosts {
+  /// Seconds to meet twice, and to hand over and add up an element of a tile.
+  double meet, element;
+  /// Clusters of 2, 3, ... 8 CTAs, one on an SM each, that run at once on
+  /// `multiprocessors`: a cluster is inside one group of SMs.
+  int64_t running[7], multiprocessors;
+};
+const ClusterCosts &getClusterCosts(const Chip &chip);
+
 } // namespace mlir::nm_sparse
 
 #endif // NM_SPARSE_ANALYSIS_COSTTABLE_H

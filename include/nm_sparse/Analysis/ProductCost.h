@@ -43,7 +43,7 @@ ProductCostInterface getCost(ScheduleAttr schedule);
 
 /// Seconds in which the CTAs of a cluster exchange and add their parts of a
 /// tile of `schedule`, in_cluster = true.
-double getClusterSeconds(ScheduleAttr schedule);
+double getClusterSeconds(ScheduleAttr schedule, const Chip &chip);
 
 } // namespace mlir::nm_sparse
 

@@ -238,7 +238,7 @@ static CombinedTime predictSparse(const MatmulProblem &problem,
   if (!schedule.isPersistent())
     onChip += (work.waves - 1.0) * costs.wave + work.perSM * costs.laterCta;
   if (inCluster)
-    onChip += getClusterSeconds(schedule);
+    onChip += getClusterSeconds(schedule, chip);
   else if (parts > 1)
     onChip += costs.parts +
               double(parts) * (costs.part + elements * 4.0 * costs.partByte);
