@@ -12,8 +12,8 @@ of kernels, and some of the next best, so that the choice can be compared with w
 it was chosen from.
 
 --domain says which layers: those whose panels tensor cores gather rows for
-(panels, the default), element-wise ones and narrow panels, which are stored as
-bitmaps (elements), or a few tokens of all of them (decode).
+(panels, the default; wide panels, of 64 outputs and more; f32 panels), element-wise ones and narrow panels, which are stored as
+bitmaps (elements), a few tokens of all of them (decode), 2:4 or V:N:M.
 
 With --energy, the first schedule of each layer is measured in joules, too.
 
@@ -23,6 +23,7 @@ Usage: draw.py --seed S --count N --out OUT [--domain D]
 
 import argparse
 import concurrent.futures
+import dataclasses
 import json
 import math
 import os
@@ -53,12 +54,33 @@ WINDOWS = {32: 6, 16: 3, 8: 1, 4: 1}
 LAYOUTS = {"token": 5, "feature": 4, "mixed": 1}
 EPILOGUES = {"product": 5, "gelu": 3, "plain": 2}
 
+HALVES = {"f16": {1: 1}, "bf16": {1: 1}}
+PANELS = {"f16": {64: 1, 128: 2}, "bf16": {64: 1, 128: 2}}
+# V:N:M keeps 4 rows of so many.
+OUTER = {5: 1, 8: 2, 10: 1, 16: 1}
+
 MOST_TOKENS, MOST_DECODED = 8192, 64
-# The lengths of panels and the most tokens of each domain.
+
+
+@dataclasses.dataclass(frozen=True)
+class Domain:
+    """What is drawn: lengths of panels by type, and the rest with its weights."""
+
+    lengths: dict
+    most_tokens: int = MOST_TOKENS
+    sparsities: dict = dataclasses.field(default_factory=lambda: SPARSITIES)
+    windows: dict = dataclasses.field(default_factory=lambda: WINDOWS)
+    outer: dict = dataclasses.field(default_factory=lambda: {0: 1})
+
+
 DOMAINS = {
-    "panels": (LENGTHS, MOST_TOKENS),
-    "elements": (ELEMENTS, MOST_TOKENS),
-    "decode": (DECODED, MOST_DECODED),
+    "panels": Domain(LENGTHS),
+    "wide panels": Domain(PANELS),
+    "elements": Domain(ELEMENTS),
+    "decode": Domain(DECODED, MOST_DECODED),
+    "f32 panels": Domain({"f32": LENGTHS["f32"]}),
+    "2:4": Domain(HALVES, MOST_TOKENS, {"50": 1}, {4: 1}),
+    "v:n:m": Domain(PANELS, MOST_TOKENS, {"50": 1}, {4: 1}, OUTER),
 }
 LEAST_SIZE, MOST_SIZE = 768, 14336
 # Hidden and inner sizes, and those of attention, of published models.
@@ -105,18 +127,25 @@ class Draw:
             return self.pick(dict.fromkeys(MODEL_SIZES, 1))
         return self.log_uniform(LEAST_SIZE, MOST_SIZE, unit)
 
+    def tokens(self, most):
+        """Any number, or one that leaves rows of feature-major activations aligned."""
+        unit = self.pick({1: 1, 8: 1})
+        return self.log_uniform(unit, most, unit)
+
     def layer(self, domain="panels"):
-        lengths, most_tokens = DOMAINS[domain]
-        type_, sparsity = self.pick(TYPES), self.pick(SPARSITIES)
-        windows = {w: weight for w, weight in WINDOWS.items() if is_whole(sparsity, w)}
+        of = DOMAINS[domain]
+        types = {type_: TYPES[type_] for type_ in of.lengths}
+        type_, sparsity = self.pick(types), self.pick(of.sparsities)
+        whole = {w: of.windows[w] for w in of.windows if is_whole(sparsity, w)}
         return Layer(
             type_,
             sparsity,
-            self.pick(lengths[type_]),
+            self.pick(of.lengths[type_]),
             self.pick(LAYOUTS),
-            (self.log_uniform(1, most_tokens), self.size(), self.size()),
+            (self.tokens(of.most_tokens), self.size(), self.size()),
             self.pick(EPILOGUES),
-            self.pick(windows),
+            self.pick(whole),
+            self.pick(of.outer),
         )
 
     def sample(self, items, count):
@@ -135,7 +164,7 @@ def is_small(layer):
 
 
 def draw(seed, count, domain="panels"):
-    """`count` layers, no two of them equal."""
+    """`count` layers, no two of them equal. `seed` is a number or a text."""
     source, layers = Draw(seed), {}
     while len(layers) < count:
         layer = source.layer(domain)
@@ -153,8 +182,9 @@ def embedding_flags(layer, product):
 
 def rank(layer, tool, layout, count):
     """The `count` best schedules of each family, the best of all first, where the
-    activations are laid out as `layout` says, and the flags that they need."""
-    command = [str(tool), "-", "--candidates", str(count), "--layout", layout]
+    activations are laid out as `layout` says, and the flags that they need. `tool` are
+    the words that call nm-compile."""
+    command = [*tool, "-", "--candidates", str(count), "--layout", layout]
     command += ["--tokens", str(layer.shape[0])]
     done = subprocess.run(
         command, input=layer.text(), capture_output=True, text=True, check=False
@@ -188,9 +218,9 @@ def candidates(layer, tool, count):
     """Schedules of `layer`, the model's choice first, and the flags that they need.
     Of activations that the compiler would transpose, also those that read them as
     they are."""
-    ranked, flags = rank(layer, tool, "auto", count)
+    ranked, flags = rank(layer, [str(tool)], "auto", count)
     if layer.layout == "token":
-        kept, kept_flags = rank(layer, tool, "keep", 1)
+        kept, kept_flags = rank(layer, [str(tool)], "keep", 1)
         ranked += kept if kept_flags == flags else []
     return choose(ranked, count, Draw(layer.name)), flags
 

@@ -11,7 +11,7 @@ SPARSITIES = {"50": "16:32", "62.5": "12:32", "75": "8:32", "87.5": "4:32"}
 LAYOUTS = {"token": ("mk", "mn"), "feature": ("km", "nm"), "mixed": ("km", "mn")}
 
 PLAIN = """\
-#w = #nm_sparse.encoding<{pattern}, block = [1, {length}]>
+#w = #nm_sparse.encoding<{encoding}>
 func.func @f(%x: tensor<{x}x{type}>, %w: tensor<{k}x{n}x{type}, #w>,
              %init: tensor<{y}xf32>) -> tensor<{y}xf32> {{
   %y = linalg.matmul indexing_maps = [{maps}]{given}
@@ -23,7 +23,7 @@ func.func @f(%x: tensor<{x}x{type}>, %w: tensor<{k}x{n}x{type}, #w>,
 
 # y = x w, as a dense library's GEMM: from zero, stored in the operands' type.
 PRODUCT = """\
-#w = #nm_sparse.encoding<{pattern}, block = [1, {length}]>
+#w = #nm_sparse.encoding<{encoding}>
 func.func @f(%x: tensor<{x}x{type}>, %w: tensor<{k}x{n}x{type}, #w>)
     -> tensor<{y}x{type}> {{
   %zero = arith.constant 0.0 : {type}
@@ -41,7 +41,7 @@ func.func @f(%x: tensor<{x}x{type}>, %w: tensor<{k}x{n}x{type}, #w>)
 
 # y = gelu(x w + bias), exact GELU, stored in the type of the operands.
 GELU = """\
-#w = #nm_sparse.encoding<{pattern}, block = [1, {length}]>
+#w = #nm_sparse.encoding<{encoding}>
 func.func @f(%x: tensor<{x}x{type}>, %w: tensor<{k}x{n}x{type}, #w>,
              %bias: tensor<{n}xf32>) -> tensor<{y}x{type}> {{
   %zero = arith.constant 0.0 : f32
@@ -81,7 +81,8 @@ func.func @f(%x: tensor<{x}x{type}>, %w: tensor<{k}x{n}x{type}, #w>,
 EPILOGUES = {"plain": PLAIN, "product": PRODUCT, "gelu": GELU}
 
 NAME = re.compile(
-    r"(?P<type>\w+?)_s(?P<sparsity>[\d.]+)(of(?P<window>\d+))?_L(?P<length>\d+)_"
+    r"(?P<type>\w+?)_s(?P<sparsity>[\d.]+)(of(?P<window>\d+))?(v(?P<outer>\d+))?_"
+    r"L(?P<length>\d+)_"
     r"(?P<layout>\w+?)_"
     r"(?P<shape>\d+x\d+x\d+)_(?P<epilogue>\w+)$"
 )
@@ -90,7 +91,8 @@ NAME = re.compile(
 @dataclasses.dataclass(frozen=True)
 class Layer:
     """`shape` is (tokens, outputs, contraction), `window` the rows of which some
-    are kept; see the tables above."""
+    are kept; see the tables above. With `outer`, panels keep 4 rows of so many, and
+    outputs 2:4 of these (V:N:M)."""
 
     type: str
     sparsity: str
@@ -99,11 +101,13 @@ class Layer:
     shape: tuple
     epilogue: str = "product"
     window: int = 32
+    outer: int = 0
 
     @property
     def name(self):
         shape = "x".join(map(str, self.shape))
         window = "" if self.window == 32 else f"of{self.window}"
+        window += f"v{self.outer}" if self.outer else ""
         return (
             f"{self.type}_s{self.sparsity}{window}_L{self.length}_{self.layout}_"
             f"{shape}_{self.epilogue}"
@@ -116,6 +120,13 @@ class Layer:
         assert kept * self.window % window == 0
         return f"{kept * self.window // window}:{self.window}"
 
+    @property
+    def encoding(self):
+        """The parameters of the encoding, outputs in panels of `length`."""
+        if self.outer:
+            return f"[4:{self.outer}, block = [1, {self.length}]], [{self.pattern}]"
+        return f"{self.pattern}, block = [1, {self.length}]"
+
     def text(self, schedule=None):
         """A function, whose product has `schedule` if one is given."""
         _, n, k = self.shape
@@ -126,8 +137,7 @@ class Layer:
         given = f" {{nm_sparse.config = {schedule}}}" if schedule else ""
         return EPILOGUES[self.epilogue].format(
             given=given,
-            pattern=self.pattern,
-            length=self.length,
+            encoding=self.encoding,
             type=self.type,
             k=k,
             n=n,
@@ -157,4 +167,5 @@ def parse(name):
     parts = match.groupdict()
     shape = tuple(int(size) for size in parts["shape"].split("x"))
     numbers = {"length": int(parts["length"]), "window": int(parts["window"] or 32)}
+    numbers["outer"] = int(parts["outer"] or 0)
     return Layer(**{**parts, **numbers, "shape": shape})

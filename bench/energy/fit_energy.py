@@ -3,7 +3,7 @@
 """The energy model against measured energies, and what would fit them better.
 
 The layers of --fit and --judge were drawn by `draw.py --energy`. The costs of
-lib/Energy/EnergyTable.cpp are fitted to those of --fit alone: non-negative least
+share/nm_sparse/gpus are fitted to those of --fit alone: non-negative least
 squares of relative errors. A product at the power limit says only that it takes at
 least as much, so that it counts where the model says less. Printed are the costs,
 and the errors for both lists, with the measured and with the predicted time. With
@@ -170,7 +170,7 @@ def print_errors(title, families):
 def compare_with_table(costs, table):
     """The costs of the build that are not those that are found."""
     return [
-        f"{name} is {table[name]:.3g} in EnergyTable.cpp, and {cost:.3g} fits"
+        f"{name} is {table[name]:.3g} in the table, and {cost:.3g} fits"
         for name, cost in costs.items()
         if abs(table[name] - cost) > ROUNDING * abs(cost)
     ]

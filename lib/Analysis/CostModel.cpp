@@ -6,12 +6,11 @@
 
 #include "nm_sparse/Analysis/CostModel.h"
 
-#include "CostTerms.h"
 #include "nm_sparse/Analysis/CostTable.h"
+#include "nm_sparse/Analysis/CountWork.h"
 #include "nm_sparse/Analysis/EnergyModel.h"
 #include "nm_sparse/Analysis/ProductCost.h"
 #include "nm_sparse/Analysis/TransposeCost.h"
-#include "llvm/Support/MathExtras.h"
 #include <tuple>
 
 using namespace mlir;
@@ -19,21 +18,20 @@ using namespace mlir::nm_sparse;
 
 Prediction nm_sparse::predict(const MatmulProblem &problem,
                               ScheduleAttr schedule, const Chip &chip) {
+  return predict(problem, schedule, chip,
+                 getCost(schedule).countWork(problem, schedule, chip));
+}
+
+Prediction nm_sparse::predict(const MatmulProblem &problem,
+                              ScheduleAttr schedule, const Chip &chip,
+                              const Work &work) {
   Prediction result{};
-  result.ctas = problem.batch *
-                llvm::divideCeil(problem.tokens, schedule.getTileTokens()) *
-                llvm::divideCeil(problem.outputs, schedule.getTileOutputs()) *
-                schedule.getSplitK();
+  result.ctas = countCtas(problem, schedule);
   result.sharedBytes = getSharedBytes(problem, schedule);
   ProductCostInterface cost = getCost(schedule);
-  CombinedTime time;
-  if (auto direct = cost.predictDirect(problem, schedule, chip)) {
-    time = *direct;
-  } else {
-    result.terms = countTerms(problem, schedule, chip, result);
-    time = combineTerms(result.terms, cost.getCosts(schedule, chip),
-                        getSharedCosts(chip));
-  }
+  CombinedTime time =
+      combineWork(work, getProductCosts(cost.getFamily(schedule), chip),
+                  getSharedCosts(chip));
   result.seconds = time.seconds;
   if (!problem.readsInPlace(schedule))
     result.seconds += predictPatches(problem, chip);

@@ -6,7 +6,8 @@
 
 #include "nm_sparse/Analysis/CostModelC.h"
 
-#include "nm_sparse/Analysis/CombineTerms.h"
+#include "nm_sparse/Analysis/CombineDense.h"
+#include "nm_sparse/Analysis/CombineWork.h"
 #include "nm_sparse/Energy/CombineEnergy.h"
 #include "nm_sparse/Energy/LeastSquares.h"
 #include <algorithm>
@@ -28,31 +29,39 @@ static T read(const NamedField<T> (&fields)[N], const double *numbers) {
   return result;
 }
 
-const char *nmsCostTermName(unsigned i) { return getName(costTermFields, i); }
+const char *nmsWorkName(unsigned i) { return getName(workFields, i); }
 
-const char *nmsFamilyCostName(unsigned i) {
-  return getName(familyCostFields, i);
+const char *nmsProductCostName(unsigned i) {
+  return getName(productCostFields, i);
 }
 
 const char *nmsSharedCostName(unsigned i) {
   return getName(sharedCostFields, i);
 }
 
-double nmsCombineTerms(const double *terms, const double *familyCosts,
-                       const double *sharedCosts) {
-  return combineTerms(read(costTermFields, terms),
-                      read(familyCostFields, familyCosts),
-                      read(sharedCostFields, sharedCosts))
-      .seconds;
+const char *nmsDenseWorkName(unsigned i) { return getName(denseWorkFields, i); }
+
+const char *nmsDenseCostName(unsigned i) { return getName(denseCostFields, i); }
+
+void nmsCombineWork(unsigned count, const double *work,
+                    const double *productCosts, const double *sharedCosts,
+                    double *seconds) {
+  SharedCosts shared = read(sharedCostFields, sharedCosts);
+  for (unsigned i = 0; i < count; ++i)
+    seconds[i] =
+        combineWork(read(workFields, work + i * std::size(workFields)),
+                    read(productCostFields,
+                         productCosts + i * std::size(productCostFields)),
+                    shared)
+            .seconds;
 }
 
-void nmsCombineAllTerms(unsigned count, const double *terms,
-                        const double *familyCosts, const double *sharedCosts,
-                        double *seconds) {
+void nmsCombineDense(unsigned count, const double *work, const double *costs,
+                     double *seconds) {
+  DenseCosts given = read(denseCostFields, costs);
   for (unsigned i = 0; i < count; ++i)
-    seconds[i] = nmsCombineTerms(terms + i * std::size(costTermFields),
-                                 familyCosts + i * std::size(familyCostFields),
-                                 sharedCosts);
+    seconds[i] = combineDense(
+        read(denseWorkFields, work + i * std::size(denseWorkFields)), given);
 }
 
 const char *nmsEnergyEventName(unsigned i) {

@@ -1,4 +1,4 @@
-//===- CostTable.cpp - fitted constants of the cost model -----------------===//
+//===- CostTable.cpp - fitted costs of the cost model ---------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -6,37 +6,80 @@
 
 #include "nm_sparse/Analysis/CostTable.h"
 
+#include "nm_sparse/Chip/GPUTable.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringMap.h"
+
 using namespace mlir;
 using namespace mlir::nm_sparse;
 
-// Fitted by bench/fit_model.py to layers drawn at random, on an NVIDIA H200
-// (bench/results/h200-random-fit.json to -fit-4). What tiles take that CTAs
-// share: bench/results/h200-stream.json, and a memset.
-static constexpr SharedCosts h200 = {
-    /*launch*/ 1.45e-6,
-    /*split*/ 2.26e-6,
-    /*stream*/ 17.5e-6,
-    /*apart*/ 1.26,
-    /*overlap*/ 0.381e-6,
-    /*init*/ 2.42,
-    /*apply*/ 0.996,
-    /*scattered*/ 0.32e-9,
-    /*transposition*/ 2.9e-6,
-    /*rowCopy*/ 4.79e-6};
+namespace {
+/// The costs in one table.
+struct Costs {
+  SharedCosts shared;
+  DenseCosts onTensorCores, onCudaCores;
+  llvm::StringMap<ProductCosts> families;
+};
+} // namespace
 
-// Exchanges: 20 % of the life of CTAs with tiles of 256 x 128 and 128 x 128, by
-// ncu (docs/decisions/105). Clusters: cuOccupancyMaxActiveClusters, for CTAs
-// with 200 KB of shared memory (bench/results/h200-tuned-clusters.json).
-static constexpr ClusterCosts h200Clusters = {
-    /*meet*/ 1.2e-6,
-    /*element*/ 0.1e-9,
-    /*running*/ {66, 39, 30, 22, 17, 15, 15},
-    /*multiprocessors*/ 132};
+static Costs readCosts(StringRef gpu) {
+  const llvm::json::Object &table = getGPUTable(gpu);
+  StringRef from = table.getString("costsOf").value_or(gpu);
+  const llvm::json::Object &costs = *getGPUTable(from).getObject("costs");
+  auto where = [&](StringRef part) {
+    return (from + ": costs: " + part).str();
+  };
+  Costs result;
+  result.shared = readNumbers(*costs.getObject("shared"), sharedCostFields,
+                              where("shared"));
+  const llvm::json::Object &dense = *costs.getObject("dense");
+  result.onTensorCores = readNumbers(*dense.getObject("tensorCores"),
+                                     denseCostFields, where("dense"));
+  result.onCudaCores = readNumbers(*dense.getObject("cudaCores"),
+                                   denseCostFields, where("dense"));
+  for (const auto &[family, numbers] : *costs.getObject("families"))
+    result.families[family] =
+        readNumbers(*numbers.getAsObject(), productCostFields, where(family));
+  return result;
+}
 
-// One chip has been measured; the seconds of the others are taken to be alike,
-// and their rates are in the table of chips.
-const SharedCosts &nm_sparse::getSharedCosts(const Chip &) { return h200; }
+/// Those of all GPUs are read at once, so that threads may ask.
+static const Costs &getCosts(const Chip &chip) {
+  static const auto all = [] {
+    llvm::StringMap<Costs> found;
+    for (StringRef gpu : getGPUs())
+      found[gpu] = readCosts(gpu);
+    return found;
+  }();
+  return all.find(chip.gpu)->second;
+}
 
-const ClusterCosts &nm_sparse::getClusterCosts(const Chip &) {
-  return h200Clusters;
+const SharedCosts &nm_sparse::getSharedCosts(const Chip &chip) {
+  return getCosts(chip).shared;
+}
+
+const ProductCosts &nm_sparse::getProductCosts(StringRef family,
+                                               const Chip &chip) {
+  const auto &families = getCosts(chip).families;
+  auto found = families.find(family);
+  // A product outside of this project has no row: its work costs what the
+  // ceilings say.
+  static const ProductCosts ideal;
+  return found == families.end() ? ideal : found->second;
+}
+
+const DenseCosts &nm_sparse::getDenseCosts(bool onTensorCores,
+                                           const Chip &chip) {
+  const Costs &costs = getCosts(chip);
+  return onTensorCores ? costs.onTensorCores : costs.onCudaCores;
+}
+
+int64_t nm_sparse::getRunningClusters(int64_t ctas, const Chip &chip) {
+  auto *running =
+      getGPUTable(chip.gpu).getObject("limits")->getArray("runningClusters");
+  // The first number is that of pairs.
+  size_t index = ctas - 2;
+  if (!running || index >= running->size())
+    return 0;
+  return (*running)[index].getAsInteger().value_or(0);
 }

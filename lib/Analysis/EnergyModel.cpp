@@ -10,6 +10,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "nm_sparse/Analysis/EnergyModel.h"
+#include "nm_sparse/Analysis/CountWork.h"
 #include "nm_sparse/Analysis/ProductCost.h"
 #include "nm_sparse/Energy/EnergyCosts.h"
 
@@ -18,32 +19,6 @@
 
 using namespace mlir;
 using namespace mlir::nm_sparse;
-
-/// Bytes of the stored elements of the weight and of their places.
-static double countWeightBytes(const MatmulProblem &problem,
-                               const ScheduleAttr &schedule) {
-  if (auto code = getCost(schedule).countCodeBytes(problem, schedule))
-    return *code;
-  auto outputs = double(problem.outputs);
-  double stored = problem.getStoredRows() * outputs;
-  double bytes = stored * double(problem.elementBytes);
-  const EncodingAttr &encoding = problem.encoding;
-  if (!problem.bitmap) {
-    double bits = problem.raggedRows ? 32 : encoding.getIndexBitWidth();
-    bytes += stored * bits / 8.0 /
-             double(encoding.getBlockK() * encoding.getBlockN());
-  } else if (problem.bitmap->isFree) {
-    // A bit for each row, and words that say where segments begin.
-    bytes += double(problem.getDenseRows()) * outputs *
-             double(4 * problem.bitmap->words) / double(problem.bitmap->rows);
-    bytes += stored * 4.0 * BitmapTile::kSegmentWords /
-             double(BitmapTile::kSegmentValues * BitmapTile::kOutputs);
-  } else {
-    bytes += stored * double(4 * problem.bitmap->words) /
-             double(problem.bitmap->values);
-  }
-  return double(problem.batch) * bytes;
-}
 
 /// Rows of x that the CTAs of one tile of outputs read.
 static double countReadRows(const MatmulProblem &problem,

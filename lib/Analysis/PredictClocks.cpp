@@ -21,6 +21,6 @@ ClockParts nm_sparse::predictClockParts(const MatmulProblem &problem,
   slow.dramBytes /= kFar;
   double core = predict(problem, schedule, fast).seconds;
   double memory = (predict(problem, schedule, slow).seconds - core) / kFar;
-  double fixed = std::min(core, getSharedCosts(chip).launch);
+  double fixed = std::min(core, getSharedCosts(chip).launch / chip.clock);
   return {fixed, core - fixed, std::max(0.0, memory)};
 }

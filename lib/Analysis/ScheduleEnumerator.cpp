@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "nm_sparse/Analysis/ScheduleEnumerator.h"
-#include "CostTerms.h"
 #include "nm_sparse/Analysis/CostTable.h"
+#include "nm_sparse/Analysis/CountWork.h"
 #include "nm_sparse/Analysis/ProductCost.h"
 #include "nm_sparse/Chip/Occupancy.h"
 #include "nm_sparse/Dialect/NMTile/IR/ClusterPieces.h"
@@ -143,16 +143,6 @@ bool ScheduleEnumerator::isIndexWorthwhile(ScheduleAttr schedule) const {
   return !hasChoice || !fillsSM || keepsL1(schedule, "staged");
 }
 
-/// CTAs that are bound by what they issue take up to 2 % longer where they fill
-/// the last 28th of an SM's shared memory (256 x 19968 x 6656, f32).
-bool ScheduleEnumerator::leavesRoom(ScheduleAttr schedule) const {
-  if (!getCost(schedule).isBoundByIssue())
-    return true;
-  int64_t bytes = getSharedBytes(problem, schedule);
-  int64_t ctas = getResidentCtas(schedule, bytes, chip);
-  return ctas * (bytes + 1024) <= chip.sharedBytesPerSM / 28 * 27;
-}
-
 bool ScheduleEnumerator::addOne(ProductAttrInterface product, Shape shape,
                                 Role role, int64_t rows, int64_t stages,
                                 GridAttrInterface grid, Modes modes,
@@ -200,13 +190,14 @@ bool ScheduleEnumerator::addOne(ProductAttrInterface product, Shape shape,
       !keepsTokensAsRows(schedule, encoding, problem.elementBytes))
     return false;
   if (getSharedBytes(problem, schedule) > chip.sharedBytes - 1024 ||
-      !isIndexWorthwhile(schedule) || !leavesRoom(schedule))
+      !isIndexWorthwhile(schedule))
     return false;
-  Prediction prediction = predict(problem, schedule, chip);
+  Work work = getCost(schedule).countWork(problem, schedule, chip);
   // Beyond 16 copies of a step, producers that gather copy in a loop: 24 take
   // three times as long as 16.
-  if (isBulk && prediction.terms.copies > 16)
+  if (isBulk && work.copies > 16)
     return false;
+  Prediction prediction = predict(problem, schedule, chip, work);
   // The large tiles of persistent CTAs have enough bytes on the way: 8 steps of
   // 32 rows take up to 8 % longer than 4 of 64.
   if (role.persistent && stages > 4 && rows <= 32)
@@ -253,12 +244,10 @@ bool ScheduleEnumerator::gainsFromClusters(int64_t tokens, int64_t outputs,
   if (!chip.hasClusters() || problem.raggedRows ||
       problem.tokens < kLeastTokens)
     return false;
-  const ClusterCosts &costs = getClusterCosts(chip);
-  int64_t clusters =
-      costs.running[parts - 2] * chip.multiprocessors / costs.multiprocessors;
   int64_t tiles = problem.batch * llvm::divideCeil(problem.tokens, tokens) *
                   llvm::divideCeil(problem.outputs, outputs);
-  return tiles <= clusters && 2 * tiles * parts > chip.multiprocessors;
+  return tiles <= getRunningClusters(parts, chip) &&
+         2 * tiles * parts > chip.multiprocessors;
 }
 
 bool ScheduleEnumerator::haveRowsInCluster(ScheduleAttr schedule) const {

@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "CostTerms.h"
+#include "nm_sparse/Analysis/CountWork.h"
 
 #include "nm_sparse/Dialect/NMTile/IR/ClusterPieces.h"
 #include "nm_sparse/Dialect/NMTile/IR/TileLayout.h"

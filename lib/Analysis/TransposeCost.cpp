@@ -48,27 +48,30 @@ double nm_sparse::predictTranspose(ShapedType type, int64_t dynamicExtent,
 }
 
 double nm_sparse::predictTranspose(double bytes, const Chip &chip) {
-  CostTerms terms{};
-  terms.transposed = 2.0 * bytes / chip.dramBytes;
-  return combineKernelsBefore(terms, getSharedCosts(chip));
+  Work work;
+  work.clock = chip.clock;
+  work.transposed = 2.0 * bytes / chip.dramBytes;
+  return combineKernelsBefore(work, getSharedCosts(chip));
 }
 
 double nm_sparse::predictPatches(const MatmulProblem &problem,
                                  const Chip &chip) {
   // A thread finds the place of each element: on an H100 an SM writes one in a
   // clock, 353 MB in some 770 us (bench/results/h100-convolutions-2to4.json).
-  constexpr double clock = 1.7e9;
   double elements = double(problem.tokens) * double(problem.getDenseRows());
   double bytes = (1 + *problem.patchShare) * double(problem.elementBytes);
-  CostTerms terms{};
-  terms.transposed = elements * std::max(bytes / chip.dramBytes,
-                                         1 / (clock * chip.multiprocessors));
-  return combineKernelsBefore(terms, getSharedCosts(chip));
+  Work work;
+  work.clock = chip.clock;
+  work.transposed =
+      elements *
+      std::max(bytes / chip.dramBytes, 1 / (chip.clock * chip.multiprocessors));
+  return combineKernelsBefore(work, getSharedCosts(chip));
 }
 
 double nm_sparse::predictRowCopy(ShapedType type, int64_t dynamicExtent,
                                  const Chip &chip) {
-  CostTerms terms{};
-  terms.aligned = 2.0 * countBytes(type, dynamicExtent) / chip.dramBytes;
-  return combineKernelsBefore(terms, getSharedCosts(chip));
+  Work work;
+  work.clock = chip.clock;
+  work.aligned = 2.0 * countBytes(type, dynamicExtent) / chip.dramBytes;
+  return combineKernelsBefore(work, getSharedCosts(chip));
 }

@@ -6,39 +6,80 @@
 
 #include "nm_sparse/Chip/Chip.h"
 
+#include "nm_sparse/Chip/GPUTable.h"
 #include "llvm/ADT/STLExtras.h"
+#include <vector>
 
 using namespace mlir::nm_sparse;
 
-// name, GPU, PTX, shared of a CTA / SM, SMs, FFMA, mma.sync f16, wgmma f16, L2,
-// DRAM, dense f16 / f32. Those of the H200 are in
-// bench/results/h200-rivals.json.
-static constexpr Chip chips[] = {
-    {"sm_80", "a100", "+ptx80", 166912, 167936, 108, 19.0e12, 260e12, 0, 4.0e12,
-     1.4e12, 250e12, 15e12},
-    {"sm_86", "a6000", "+ptx80", 101376, 102400, 84, 34.0e12, 120e12, 0, 2.5e12,
-     0.85e12, 115e12, 27e12},
-    {"sm_89", "rtx4090", "+ptx84", 101376, 102400, 128, 78.0e12, 280e12, 0,
-     5.0e12, 0.92e12, 265e12, 62e12},
-    {"sm_90a", "h200", "+ptx82", 232448, 233472, 132, 65.0e12, 636e12, 801e12,
-     7.2e12, 4.6e12, 750e12, 51.5e12},
-    {"sm_100a", "b200", "+ptx86", 232448, 233472, 148, 70.0e12, 700e12, 0,
-     9.0e12, 7.0e12, 1500e12, 55e12},
-    {"sm_120a", "rtx5090", "+ptx87", 101376, 102400, 170, 95.0e12, 380e12, 0,
-     7.0e12, 1.6e12, 360e12, 75e12},
+static constexpr const char *files[] = {
+#include "GPUTables.inc"
 };
 
-// GPUs of a chip above with rates of their own. An H100 with HBM3 differs from
-// an H200 in memory, and by a tenth in what L2 gives to large products
-// (bench/results/h100-random.json).
-static constexpr Chip others[] = {
-    {"sm_90a", "h100", "+ptx82", 232448, 233472, 132, 65.0e12, 636e12, 801e12,
-     6.6e12, 3.2e12, 750e12, 51.5e12},
+namespace {
+/// All tables, and the chips in them, oldest first. Chips are named by strings
+/// of their tables.
+struct Tables {
+  Tables();
+
+  std::vector<llvm::json::Value> values;
+  /// Of each architecture the GPU that stands for it comes first.
+  std::vector<Chip> defaults, others;
 };
+} // namespace
 
-static auto getAll() { return llvm::concat<const Chip>(chips, others); }
+static constexpr NamedField<Chip> rates[] = {
+    {"clock", &Chip::clock}, {"ffma", &Chip::ffma},
+    {"mma", &Chip::mma},     {"wgmma", &Chip::wgmma},
+    {"l2", &Chip::l2Bytes},  {"dram", &Chip::dramBytes},
+    {"dense", &Chip::dense}, {"denseFFMA", &Chip::denseFFMA}};
 
-llvm::ArrayRef<Chip> mlir::nm_sparse::getChips() { return chips; }
+static Chip readChip(const llvm::json::Object &table) {
+  llvm::StringRef gpu = table.getString("gpu").value();
+  const llvm::json::Object &limits = *table.getObject("limits");
+  Chip chip = readNumbers(*table.getObject("rates"), rates, gpu + ": rates");
+  chip.gpu = gpu;
+  chip.name = table.getString("architecture").value();
+  chip.features = table.getString("ptx").value();
+  chip.isEstimated = table.getBoolean("estimated").value();
+  chip.sharedBytes = limits.getInteger("sharedBytes").value();
+  chip.sharedBytesPerSM = limits.getInteger("sharedBytesPerSM").value();
+  chip.multiprocessors = limits.getInteger("multiprocessors").value();
+  return chip;
+}
+
+Tables::Tables() {
+  for (llvm::StringRef file : files)
+    values.push_back(llvm::cantFail(llvm::json::parse(file)));
+  for (const llvm::json::Value &value : values) {
+    const llvm::json::Object &table = *value.getAsObject();
+    bool isDefault = table.getBoolean("default").value();
+    (isDefault ? defaults : others).push_back(readChip(table));
+  }
+  llvm::sort(defaults, [](const Chip &a, const Chip &b) {
+    return a.getNumber() < b.getNumber();
+  });
+}
+
+static const Tables &getTables() {
+  static const Tables tables;
+  return tables;
+}
+
+const llvm::json::Object &mlir::nm_sparse::getGPUTable(llvm::StringRef gpu) {
+  for (const llvm::json::Value &value : getTables().values)
+    if (value.getAsObject()->getString("gpu") == gpu)
+      return *value.getAsObject();
+  llvm::report_fatal_error("no table of a GPU called " + gpu);
+}
+
+static auto getAll() {
+  return llvm::concat<const Chip>(getTables().defaults, getTables().others);
+}
+
+llvm::ArrayRef<Chip> mlir::nm_sparse::getChips() {
+  return getTables().defaults;
+}
 
 const Chip *mlir::nm_sparse::findChip(llvm::StringRef name,
                                       llvm::StringRef gpu) {

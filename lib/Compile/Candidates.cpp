@@ -10,6 +10,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "nm_sparse/Analysis/CostModel.h"
+#include "nm_sparse/Analysis/CostTable.h"
 #include "nm_sparse/Analysis/EnergyModel.h"
 #include "nm_sparse/Analysis/Objective.h"
 #include "nm_sparse/Analysis/ProductCost.h"
@@ -75,6 +76,13 @@ struct Preparation {
   StringRef kind; ///< Empty where there is none.
   double bytes = 0, readers = 1;
 
+  Work getWork(const Chip &chip) const {
+    Work work;
+    work.clock = chip.clock;
+    double seconds = 2.0 * bytes / chip.dramBytes;
+    (kind == "transposition" ? work.transposed : work.aligned) = seconds;
+    return work;
+  }
   WorkBefore getShare() const {
     return {2.0 * bytes / readers, kind.empty() ? 0.0 : 1.0 / readers};
   }
@@ -100,13 +108,9 @@ static Prediction predictPrepared(const MatmulProblem &problem,
                                   ScheduleAttr schedule, const Chip &chip,
                                   const Preparation &before) {
   Prediction result = predict(problem, schedule, chip);
-  double seconds = 2.0 * before.bytes / chip.dramBytes;
-  if (before.kind == "transposition")
-    result.terms.transposed = seconds;
-  else if (before.kind == "row copy")
-    result.terms.aligned = seconds;
   result.seconds +=
-      combineKernelsBefore(result.terms, getSharedCosts(chip)) / before.readers;
+      combineKernelsBefore(before.getWork(chip), getSharedCosts(chip)) /
+      before.readers;
   if (auto energy =
           predictEnergy(problem, schedule, result, chip, before.getShare())) {
     result.joules = energy->joules;
@@ -148,20 +152,23 @@ static llvm::json::Object describeEnergy(const CombinedEnergy &energy,
 }
 
 /// A schedule and all that the model knows of it.
-static llvm::json::Object describe(const Ranked &entry, const Chip &chip) {
+static llvm::json::Object describe(const MatmulProblem &problem,
+                                   const Ranked &entry, const Chip &chip,
+                                   const Preparation &before) {
   const auto &[schedule, prediction] = entry;
   ProductCostInterface cost = getCost(schedule);
-  const FamilyCosts &costs = cost.getCosts(schedule, chip);
-  return llvm::json::Object{
-      {"schedule", print(schedule)},
-      {"family", cost.getFamily(schedule)},
-      {"predicted_us", prediction.seconds * 1e6},
-      {"bound", prediction.bound},
-      {"ctas", prediction.ctas},
-      {"shared_bytes", prediction.sharedBytes},
-      {"terms", toObject(prediction.terms, costTermFields)},
-      {"costs", toObject(costs, familyCostFields)},
-      {"shared_costs", toObject(getSharedCosts(chip), sharedCostFields)}};
+  Work work = cost.countWork(problem, schedule, chip);
+  // Several products may share a kernel before them.
+  Work preparation = before.getWork(chip);
+  work.transposed = preparation.transposed;
+  work.aligned = preparation.aligned;
+  return llvm::json::Object{{"schedule", print(schedule)},
+                            {"family", cost.getFamily(schedule)},
+                            {"predicted_us", prediction.seconds * 1e6},
+                            {"bound", prediction.bound},
+                            {"ctas", prediction.ctas},
+                            {"shared_bytes", prediction.sharedBytes},
+                            {"work", toObject(work, workFields)}};
 }
 
 llvm::Error nm_sparse::printCandidates(ModuleOp module, const Chip &chip,
@@ -177,7 +184,8 @@ llvm::Error nm_sparse::printCandidates(ModuleOp module, const Chip &chip,
     Preparation before = getPreparation(op, expected);
     auto describeWhole = [&](ScheduleAttr schedule) {
       Prediction whole = predictPrepared(problem, schedule, chip, before);
-      llvm::json::Object object = describe({schedule, whole}, chip);
+      llvm::json::Object object =
+          describe(problem, {schedule, whole}, chip, before);
       if (auto energy =
               predictEnergy(problem, schedule, whole, chip, before.getShare()))
         object["energy"] =
@@ -210,6 +218,9 @@ llvm::Error nm_sparse::printCandidates(ModuleOp module, const Chip &chip,
         {"outputs", problem.outputs},
         {"inputs", problem.getDenseRows()},
         {"dense_us", dense * 1e6},
+        {"dense_work",
+         toObject(countDenseWork(problem, chip), denseWorkFields)},
+        {"estimated", chip.isEstimated},
         {"before", before.kind},
         {"candidates", std::move(candidates)}};
     if (auto energy = predictDenseEnergy(problem, dense, chip))

@@ -50,8 +50,24 @@ protected:
                     "<warps = [2, 2]>, pipeline = async_groups<stages = 3>");
   }
   MatmulProblem problem(EncodingAttr encoding, int64_t tokens, bool f16) {
-    return {encoding, 1,     tokens, 4096, 128, f16 ? 2 : 4,
-            f16,      false, false,  true, 32};
+    MatmulProblem result = {encoding, 1,     tokens, 4096, 128, f16 ? 2 : 4,
+                            f16,      false, false,  true, 32};
+    if (!encoding.isFree())
+      result.density = encoding.getDensity();
+    return result;
+  }
+
+  Work count(const MatmulProblem &problem, ScheduleAttr schedule,
+             const Chip &chip) {
+    return getCost(schedule).countWork(problem, schedule, chip);
+  }
+  /// Returns true if one of the schedules that a tuner would measure, the first
+  /// 12 of an H200, is as `isWanted` says.
+  bool isRankedFirst(const MatmulProblem &problem,
+                     function_ref<bool(ScheduleAttr)> isWanted) {
+    auto ranked = rankSchedules(problem, *findChip("sm_90a", "h200"));
+    return llvm::any_of(ArrayRef(ranked).take_front(12),
+                        [&](auto &entry) { return isWanted(entry.first); });
   }
 
   MLIRContext context;

@@ -13,6 +13,8 @@
 #ifndef NM_SPARSE_ANALYSIS_COSTMODEL_H
 #define NM_SPARSE_ANALYSIS_COSTMODEL_H
 
+#include "nm_sparse/Analysis/CombineDense.h"
+#include "nm_sparse/Analysis/CombineWork.h"
 #include "nm_sparse/Analysis/Objective.h"
 #include "nm_sparse/Analysis/Prediction.h"
 #include "nm_sparse/Dialect/NMTile/IR/Schedule.h"
@@ -21,6 +23,13 @@ namespace mlir::nm_sparse {
 
 Prediction predict(const MatmulProblem &problem, ScheduleAttr schedule,
                    const Chip &chip);
+
+/// The same, of work that has been counted.
+Prediction predict(const MatmulProblem &problem, ScheduleAttr schedule,
+                   const Chip &chip, const Work &work);
+
+/// The work of the vendor's dense product of the same size.
+DenseWork countDenseWork(const MatmulProblem &problem, const Chip &chip);
 
 /// Predicted time of the dense product of this shape in the vendor's library.
 double predictDense(const MatmulProblem &problem, const Chip &chip);

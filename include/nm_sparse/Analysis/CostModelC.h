@@ -17,20 +17,22 @@
 extern "C" {
 #endif
 
-/* The name of term, cost of a family or shared cost `i`; null past the last. */
-const char *nmsCostTermName(unsigned i);
-const char *nmsFamilyCostName(unsigned i);
+/* The name of a kind of work or of cost; null past the last. */
+const char *nmsWorkName(unsigned i);
+const char *nmsProductCostName(unsigned i);
 const char *nmsSharedCostName(unsigned i);
+const char *nmsDenseWorkName(unsigned i);
+const char *nmsDenseCostName(unsigned i);
 
-/* Seconds. */
-double nmsCombineTerms(const double *terms, const double *familyCosts,
-                       const double *sharedCosts);
+/* Seconds of `count` schedules, which have a row of `work` and of
+ * `productCosts` each. */
+void nmsCombineWork(unsigned count, const double *work,
+                    const double *productCosts, const double *sharedCosts,
+                    double *seconds);
 
-/* Those of `count` schedules, which have a row of `terms` and of `familyCosts`
- * each. */
-void nmsCombineAllTerms(unsigned count, const double *terms,
-                        const double *familyCosts, const double *sharedCosts,
-                        double *seconds);
+/* Seconds of `count` dense products, which have a row of `work` each. */
+void nmsCombineDense(unsigned count, const double *work, const double *costs,
+                     double *seconds);
 
 /* The name of event or cost of the energy model `i`; null past the last. */
 const char *nmsEnergyEventName(unsigned i);

@@ -4,31 +4,33 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The fitted, not derived, parameters of the cost model; the values of each
-// family of kernels are with its product, in lib/Products. bench/fit_model.py
-// compares them with recorded times and proposes new ones.
+// The fitted, not derived, numbers of the cost model: "costs" in the table of a
+// GPU (share/nm_sparse/gpus). bench/fit.py makes them from measured kernels.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef NM_SPARSE_ANALYSIS_COSTTABLE_H
 #define NM_SPARSE_ANALYSIS_COSTTABLE_H
 
-#include "nm_sparse/Analysis/CombineTerms.h"
+#include "nm_sparse/Analysis/CombineDense.h"
+#include "nm_sparse/Analysis/CombineWork.h"
 #include "nm_sparse/Chip/Chip.h"
 
 namespace mlir::nm_sparse {
 
+/// The table of `chip` has costs of its own, or names a GPU that has: clocks
+/// are taken to be alike, and the rates are its own.
 const SharedCosts &getSharedCosts(const Chip &chip);
 
-/// What it takes that the CTAs of a cluster share tiles.
-struct ClusterCosts {
-  /// Seconds to meet twice, and to hand over and add up an element of a tile.
-  double meet, element;
-  /// Clusters of 2, 3, ... 8 CTAs, one on an SM each, that run at once on
-  /// `multiprocessors`: a cluster is inside one group of SMs.
-  int64_t running[7], multiprocessors;
-};
-const ClusterCosts &getClusterCosts(const Chip &chip);
+/// What a family of kernels costs; ProductCostInterface::getFamily names it.
+const ProductCosts &getProductCosts(llvm::StringRef family, const Chip &chip);
+
+/// What the vendor's dense products cost, on tensor cores or on others.
+const DenseCosts &getDenseCosts(bool onTensorCores, const Chip &chip);
+
+/// Clusters of so many CTAs, one on an SM each, that run at once: a cluster is
+/// inside one group of SMs, which need not be full of them.
+int64_t getRunningClusters(int64_t ctas, const Chip &chip);
 
 } // namespace mlir::nm_sparse
 

@@ -7,7 +7,6 @@
 #ifndef NM_SPARSE_ANALYSIS_PREDICTION_H
 #define NM_SPARSE_ANALYSIS_PREDICTION_H
 
-#include "nm_sparse/Analysis/CombineTerms.h"
 #include "nm_sparse/Analysis/MatmulProblem.h"
 #include "nm_sparse/Chip/Chip.h"
 
@@ -19,7 +18,6 @@ struct Prediction {
   /// Predicted energy, and the time of a product that repeats for a second or
   /// more; 0 on a GPU whose energy nobody measured.
   double joules, sustained;
-  CostTerms terms;
   int64_t ctas;
   int64_t sharedBytes;
   /// Name of the resource that is busy longest.

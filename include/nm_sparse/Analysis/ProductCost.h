@@ -7,8 +7,9 @@
 #ifndef NM_SPARSE_ANALYSIS_PRODUCTCOST_H
 #define NM_SPARSE_ANALYSIS_PRODUCTCOST_H
 
-#include "nm_sparse/Analysis/CostTable.h"
+#include "nm_sparse/Analysis/CombineWork.h"
 #include "nm_sparse/Analysis/MatmulProblem.h"
+#include "nm_sparse/Chip/Chip.h"
 
 namespace mlir::nm_sparse {
 
@@ -40,10 +41,6 @@ namespace mlir::nm_sparse {
 
 /// The cost interface of the product of `schedule`, which must have one.
 ProductCostInterface getCost(ScheduleAttr schedule);
-
-/// Seconds in which the CTAs of a cluster exchange and add their parts of a
-/// tile of `schedule`, in_cluster = true.
-double getClusterSeconds(ScheduleAttr schedule, const Chip &chip);
 
 } // namespace mlir::nm_sparse
 

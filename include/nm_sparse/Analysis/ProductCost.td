@@ -45,56 +45,18 @@ def NMSparse_ProductCostInterface : AttrInterface<"ProductCostInterface"> {
            "const ::mlir::nm_sparse::ScheduleAttr &":$schedule),
       "", "return ::std::nullopt;">,
     InterfaceMethod<[{
-        Flops of one CTA in a K step, whose tile of activations has `xElements`.
-        Other instructions that issue in place of a product count like one.
+        Counts what the schedule does (CountWork.h).
       }],
-      "double", "countFlops",
+      "::mlir::nm_sparse::Work", "countWork",
       (ins "const ::mlir::nm_sparse::MatmulProblem &":$problem,
            "const ::mlir::nm_sparse::ScheduleAttr &":$schedule,
-           "double":$xElements),
-      "", "return 0;">,
+           "const ::mlir::nm_sparse::Chip &":$chip)>,
     InterfaceMethod<[{
-        Bytes that the products of one CTA read from shared memory in a K step.
-      }],
-      "double", "countSharedReads",
-      (ins "const ::mlir::nm_sparse::MatmulProblem &":$problem,
-           "const ::mlir::nm_sparse::ScheduleAttr &":$schedule),
-      "", "return 0;">,
-    InterfaceMethod<[{
-        The kernels whose costs are fitted together with that of `schedule`.
+        The kernels whose costs are fitted together with that of `schedule`: the
+        row of the table of the GPU that says what they cost.
       }],
       "::llvm::StringRef", "getFamily",
-      (ins "const ::mlir::nm_sparse::ScheduleAttr &":$schedule)>,
-    InterfaceMethod<[{
-        What they cost on `chip`.
-      }],
-      "const ::mlir::nm_sparse::FamilyCosts &", "getCosts",
-      (ins "const ::mlir::nm_sparse::ScheduleAttr &":$schedule,
-           "const ::mlir::nm_sparse::Chip &":$chip),
-      "", [{
-        static const ::mlir::nm_sparse::FamilyCosts none = {};
-        return none;
-      }]>,
-    InterfaceMethod<[{
-        The time of the whole product, where the product has a model of its own:
-        then it counts no flops and no bytes, and has no costs. None for those
-        whose K steps the cost model counts.
-      }],
-      "::std::optional<::mlir::nm_sparse::CombinedTime>", "predictDirect",
-      (ins "const ::mlir::nm_sparse::MatmulProblem &":$problem,
-           "const ::mlir::nm_sparse::ScheduleAttr &":$schedule,
-           "const ::mlir::nm_sparse::Chip &":$chip),
-      "", "return ::std::nullopt;">,
-    InterfaceMethod<[{
-        What its instructions take to issue bounds it: the busiest of the
-        schedulers of an SM decides, and warps of one CTA hide each other.
-      }],
-      "bool", "isBoundByIssue", (ins), "", "return false;">,
-    InterfaceMethod<[{
-        Times as long as L2 takes for a part of a tile that nobody multiplies
-        while a CTA that has an SM to itself hands it over.
-      }],
-      "double", "getExchangeStall", (ins), "", "return 0;">
+      (ins "const ::mlir::nm_sparse::ScheduleAttr &":$schedule)>
   ];
 }
 

@@ -108,7 +108,6 @@ private:
   bool keepsL1(ScheduleAttr schedule, StringRef index) const;
   bool isTableWorthwhile(ScheduleAttr schedule) const;
   bool isIndexWorthwhile(ScheduleAttr schedule) const;
-  bool leavesRoom(ScheduleAttr schedule) const;
   /// False where the schedule is not legal, does not fit, or is no use.
   bool addOne(ProductAttrInterface product, Shape shape, Role role,
               int64_t rows, int64_t stages, GridAttrInterface grid, Modes modes,

@@ -13,9 +13,8 @@
 
 namespace mlir::nm_sparse {
 
-/// Limits and ceilings of one GPU. Rates are per second for the whole chip.
-/// Those of h100 and h200 were measured; those of the others are scaled from
-/// vendor data by the share of its peak that the H200 reaches.
+/// Limits and ceilings of one GPU, from its table in share/nm_sparse/gpus.
+/// Rates are per second for the whole chip.
 struct Chip {
   llvm::StringRef name;     ///< The architecture, such as sm_90a.
   llvm::StringRef gpu;      ///< The GPU that the rates are of, such as h200.
@@ -23,6 +22,8 @@ struct Chip {
   int64_t sharedBytes;      ///< Shared memory of one CTA, at most.
   int64_t sharedBytesPerSM; ///< Shared memory of one SM.
   int64_t multiprocessors;
+  bool isEstimated; ///< Rates are from a data sheet: nobody has measured them.
+  double clock;     ///< Clocks of an SM in a second, under load.
   double ffma;      ///< f32 flops on the CUDA cores.
   double mma;       ///< f16 flops through mma.sync.
   double wgmma;     ///< f16 flops through wgmma; 0 where there is none.
@@ -42,7 +43,6 @@ struct Chip {
     return hasTryWait() && name.ends_with("a");
   }
 
-private:
   /// The 90 of sm_90a.
   unsigned getNumber() const {
     llvm::StringRef digits = name.drop_front(3);

@@ -13,6 +13,7 @@
 
 #include "../ProductAttrs.h"
 
+#include "nm_sparse/Analysis/CountWork.h"
 #include "nm_sparse/Analysis/ProductCost.h"
 #include "nm_sparse/Analysis/ScheduleEnumerator.h"
 #include "nm_sparse/Support/DefaultCodeBytes.h"
@@ -30,23 +31,8 @@ static constexpr int64_t kWarpsPerSM = 64, kRegistersPerSM = 65536,
 static constexpr int64_t kOtherRegisters = 44, kActivationsAtOnce = 16,
                          kLanes = 32;
 
-// Fitted to 162 kernels of 100 layers on an H200, whose schedules were drawn at
-// random (bench/results/h200-immediate-fit.json); cycles are of 1.755 GHz.
-
-static constexpr double kClock = 1.755e9;
-/// Cycles of an SM for an instruction of a warp, and bytes of code that it gets
-/// in a cycle from elsewhere; bytes that all SMs get that none has had before,
-/// and bytes of the code of a panel that its next CTA still finds.
-static constexpr double kIssueCycles = 0.9, kCodeBytes = 6.63,
-                        kNewCodeBytes = 213, kCachedBytes = 200e3;
-/// Cycles until a batch of activations is there; of a warp for each sum that
-/// shares hand over, and of an SM for each of a warp; bytes of activations in a
-/// cycle, of all SMs.
-static constexpr double kLatency = 466, kChainSumCycles = 12.9,
-                        kSumCycles = 1.42, kActivationBytes = 4025;
-/// Seconds of a launch; what takes longest hides the others the better the
-/// higher the other is.
-static constexpr double kLaunch = 1.18e-6, kNorm = 4.54;
+/// Bytes of the code of a panel that its next CTA still finds.
+static constexpr double kCachedBytes = 200e3;
 
 namespace {
 /// The size of the code of a panel, for all shares.
@@ -114,44 +100,35 @@ static double countFetches(int64_t panels, int64_t perPanel, int64_t perSM,
   return double(std::min(perSM, panels * times));
 }
 
-static CombinedTime predictImmediate(const MatmulProblem &problem,
-                                     ScheduleAttr schedule, const Chip &chip) {
+static Work countImmediate(const MatmulProblem &problem, ScheduleAttr schedule,
+                           const Chip &chip) {
   auto product = cast<ImmediateAttr>(schedule.getProduct());
   PanelCode code = countPanel(problem, schedule);
   int64_t panels = countPanels(problem, schedule);
   int64_t perPanel = problem.batch *
                      llvm::divideCeil(problem.tokens, schedule.getTileTokens());
-  int64_t ctas = panels * perPanel;
-  int64_t perSM = llvm::divideCeil(ctas, chip.multiprocessors);
   int64_t resident = getResidentCtas(schedule);
-  double share = std::max(1.0, double(ctas) / double(chip.multiprocessors));
+  Work work = countWhole(problem, schedule, resident, chip);
+  work.steps = 1;
+  work.stages = 0;
+  constexpr double schedulers = 4;
+  work.issued =
+      double(product.getTokenWarps()) * code.instructions / schedulers;
   auto tokens = double(getLaneTokens(schedule));
-  auto shares = double(product.getShares());
-  auto outputs = double(schedule.getTileOutputs());
-  double sums = shares > 1 ? outputs * tokens : 0;
-
-  double issue = share * double(product.getTokenWarps()) * code.instructions *
-                 kIssueCycles;
-  double fetch =
-      countFetches(panels, perPanel, perSM, resident, code.bytes, chip) *
-          code.bytes / kCodeBytes +
-      double(panels) * code.bytes / kNewCodeBytes;
-  double batches =
-      std::ceil(code.rows * tokens / (shares * double(kActivationsAtOnce)));
-  double chain = double(llvm::divideCeil(perSM, resident)) *
-                 (batches * kLatency + sums * kChainSumCycles);
-  double moved = double(ctas * schedule.getTileTokens()) *
-                 (code.rows * double(problem.elementBytes) +
-                  outputs * double(problem.epilogue.writtenBytes +
-                                   problem.epilogue.readBytes)) /
-                 kActivationBytes;
-  double cycles = combineOverlapping({issue, fetch, chain, moved}, kNorm) +
-                  share * double(product.getWarps()) * sums * kSumCycles;
-  double written = double(problem.batch * problem.tokens * problem.outputs) *
-                   double(problem.epilogue.writtenBytes) / chip.dramBytes;
-  bool isMoving = moved >= std::max({issue, fetch, chain});
-  return {kLaunch + std::max(cycles / kClock, written),
-          isMoving ? Bound::L2 : Bound::Product};
+  work.waits =
+      std::ceil(code.rows * tokens /
+                (double(product.getShares()) * double(kActivationsAtOnce)));
+  if (product.getShares() > 1)
+    work.sums = double(schedule.getTileOutputs()) * tokens;
+  // The CTAs of an SM that follow each other find the code of their panel.
+  int64_t perSM = llvm::divideCeil(panels * perPanel, chip.multiprocessors);
+  double fetches =
+      countFetches(panels, perPanel, perSM, resident, code.bytes, chip);
+  work.weight = getL2Seconds(code.bytes * fetches / double(perSM), chip);
+  work.x = getL2Seconds(double(schedule.getTileTokens()) * code.rows *
+                            double(problem.elementBytes),
+                        chip);
+  return work;
 }
 
 namespace {
@@ -182,11 +159,9 @@ struct ImmediateCost
   StringRef getFamily(Attribute, const ScheduleAttr &) const {
     return "immediate";
   }
-  std::optional<CombinedTime> predictDirect(Attribute,
-                                            const MatmulProblem &problem,
-                                            const ScheduleAttr &schedule,
-                                            const Chip &chip) const {
-    return predictImmediate(problem, schedule, chip);
+  Work countWork(Attribute, const MatmulProblem &problem,
+                 const ScheduleAttr &schedule, const Chip &chip) const {
+    return countImmediate(problem, schedule, chip);
   }
 };
 } // namespace

@@ -6,6 +6,7 @@
 
 #include "../ProductAttrs.h"
 
+#include "nm_sparse/Analysis/CountWork.h"
 #include "nm_sparse/Analysis/ProductCost.h"
 #include "nm_sparse/Analysis/ScheduleEnumerator.h"
 #include "nm_sparse/Chip/Occupancy.h"
@@ -20,62 +21,11 @@ using Choices = ScheduleEnumerator::Choices;
 // Cost
 //===----------------------------------------------------------------------===//
 
-// Fitted to bench/results/h200-random-fit.json to -fit-4, and among those of
-// one layer to h200-model.json, -overlap, -split, -steps, -panels, -prefetch,
-// -stream and -mma. mathShare, l2Share, shown, step, copy, latency, tile,
-// written, index
-static constexpr FamilyCosts h200 = {0.775,  0.388,    0.209, 0.146e-6, 23.5e-9,
-                                     0.4e-6, 0.285e-6, 0.778, 0.287e-9};
-static constexpr FamilyCosts h200Producers = {
-    1.05, 0.948, 0.147, 0.0987e-6, 8e-9, 0.9e-6, 2.36e-6, 0.0948, 0.105e-9};
-static constexpr FamilyCosts h200Persistent = {
-    0.805, 0.451, 0.01, 0.01e-6, 73.1e-9, 1.5e-6, 0.352e-6, 1.28, 0.209e-9};
-// Narrow tiles of ragged panels: those of h200-ragged.json end sooner than a
-// large one, and twice as many producers copy them.
-static constexpr FamilyCosts h200Narrow = {
-    1.05, 0.948, 0.147, 0.0987e-6, 8e-9, 0.9e-6, 0.9e-6, 0.0948, 0.105e-9};
-static constexpr FamilyCosts h200NarrowPersistent = {
-    0.805, 0.451, 0.01, 0.01e-6, 64e-9, 1.5e-6, 0.352e-6, 1.28, 0.209e-9};
 // Outputs of a tile from which on it is none of the narrow ones.
 static constexpr int64_t kNarrowOutputs = 64;
 
-namespace {
-struct FewTokens {
-  StringRef family;
-  FamilyCosts costs;
-};
-} // namespace
-
-// Tiles of few tokens, whose steps are short: fitted to 476 kernels of 100
-// layers of up to 64 tokens on an H200 and an H100
-// (docs/decisions/082-times-of-few-tokens.md). Where positions are copied with
-// each step, its products wait for them; tiles of few outputs copy activations
-// for fewer products.
-static constexpr FewTokens few = {
-    "mma, few tokens",
-    {0.6, 0.716, 0.071, 88e-9, 32.2e-9, 0.4e-6, 0.1e-6, 1.29, 0.59e-9}};
-static constexpr FewTokens fewStaged = {
-    "mma, few tokens, staged",
-    {0.6, 0.3, 0.0957, 330e-9, 22.8e-9, 0.514e-6, 0.1e-6, 1.03, 0.931e-9}};
-static constexpr FewTokens fewOutputs = {"mma, few tokens and outputs",
-                                         {1.1, 0.969, 0.295, 42.8e-9, 35.1e-9,
-                                          0.578e-6, 0.252e-6, 0.0962,
-                                          0.147e-9}};
-static constexpr FewTokens fewOutputsStaged = {
-    "mma, few tokens and outputs, staged",
-    {1.07, 0.3, 0.403, 377e-9, 8.15e-9, 0.62e-6, 0.1e-6, 1.7, 0.736e-9}};
-// Tokens and outputs of these tiles at most.
-static constexpr int64_t kFewTokens = 32, kFewOutputs = 64;
-
-/// The costs of a tile of few tokens whose warps also copy, if it is one.
-static const FewTokens *findFewTokens(const ScheduleAttr &schedule) {
-  if (schedule.getProducers() > 0 || schedule.getTileTokens() > kFewTokens)
-    return nullptr;
-  bool isStaged = !schedule.getTransfers().getIndex().getUse().isResident;
-  if (schedule.getTileOutputs() <= kFewOutputs)
-    return isStaged ? &fewOutputsStaged : &fewOutputs;
-  return isStaged ? &fewStaged : &few;
-}
+// Tokens of tiles whose steps are short, at most.
+static constexpr int64_t kFewTokens = 32;
 
 /// Panels that share a fragment have a product of it each.
 static double countFragmentProducts(const MatmulProblem &problem) {
@@ -92,20 +42,16 @@ struct MmaCost : public ProductCostInterface::ExternalModel<MmaCost, MmaAttr> {
             countFragmentProducts(problem) * problem.getStoredRows()};
   }
 
-  double countFlops(Attribute, const MatmulProblem &problem,
-                    const ScheduleAttr &schedule, double) const {
-    return countFragmentProducts(problem) * 2.0 *
-           double(schedule.getTileTokens()) *
-           double(schedule.getTileOutputs()) * double(schedule.getStepRows());
-  }
-
-  double countSharedReads(Attribute attribute, const MatmulProblem &problem,
-                          const ScheduleAttr &schedule) const {
+  Work countWork(Attribute attribute, const MatmulProblem &problem,
+                 const ScheduleAttr &schedule, const Chip &chip) const {
     ArrayRef<int64_t> grid = cast<MmaAttr>(attribute).getWarps();
     auto rows = double(schedule.getStepRows());
+    int64_t tokens = schedule.getTileTokens();
+    int64_t outputs = schedule.getTileOutputs();
+    double flops = countFragmentProducts(problem) * 2.0 * double(tokens) *
+                   double(outputs) * rows;
     auto warps = double(grid[0] * grid[1]);
-    int64_t warpTokens = schedule.getTileTokens() / grid[0];
-    int64_t warpOutputs = schedule.getTileOutputs() / grid[1];
+    int64_t warpOutputs = outputs / grid[1];
     double groups = std::max(1.0, double(warpOutputs) /
                                       double(problem.encoding.getBlockN()));
     // With whole windows, each thread looks up its rows. This takes twice as
@@ -113,29 +59,19 @@ struct MmaCost : public ProductCostInterface::ExternalModel<MmaCost, MmaAttr> {
     // one.
     double lookUp = problem.xFeatureMajor ? 2.0 : 4.0;
     double gather = schedule.gathersX() ? 1.0 : lookUp;
-    return rows * 2.0 * warps * (warpTokens * groups * gather + warpOutputs);
+    double reads =
+        rows * 2.0 * warps *
+        (double(tokens / grid[0]) * groups * gather + double(warpOutputs));
+    return countTiles(problem, schedule, chip, flops, reads);
   }
 
   StringRef getFamily(Attribute, const ScheduleAttr &schedule) const {
-    if (const FewTokens *found = findFewTokens(schedule))
-      return found->family;
-    if (schedule.getProducers() == 0)
+    if (schedule.getProducers() > 0)
+      return schedule.isPersistent() ? "mma, persistent" : "mma, producers";
+    if (schedule.getTileTokens() > kFewTokens)
       return "mma";
-    if (schedule.getTileOutputs() < kNarrowOutputs)
-      return schedule.isPersistent() ? "mma, narrow, persistent"
-                                     : "mma, narrow, producers";
-    return schedule.isPersistent() ? "mma, persistent" : "mma, producers";
-  }
-
-  const FamilyCosts &getCosts(Attribute, const ScheduleAttr &schedule,
-                              const Chip &) const {
-    if (const FewTokens *found = findFewTokens(schedule))
-      return found->costs;
-    if (schedule.getProducers() == 0)
-      return h200;
-    if (schedule.getTileOutputs() < kNarrowOutputs)
-      return schedule.isPersistent() ? h200NarrowPersistent : h200Narrow;
-    return schedule.isPersistent() ? h200Persistent : h200Producers;
+    bool isStaged = !schedule.getTransfers().getIndex().getUse().isResident;
+    return isStaged ? "mma, few tokens, staged" : "mma, few tokens";
   }
 };
 } // namespace

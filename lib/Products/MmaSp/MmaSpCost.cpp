@@ -7,16 +7,11 @@
 #include "../ProductAttrs.h"
 #include "MmaSpCandidates.h"
 
+#include "nm_sparse/Analysis/CountWork.h"
 #include "nm_sparse/Analysis/ProductCost.h"
 
 using namespace mlir;
 using namespace mlir::nm_sparse;
-
-// Guesses: no time of these kernels has been measured. Those of `mma`, whose
-// copies, waits and results are the same. mathShare, l2Share, shown, step,
-// copy, latency, tile, written, index
-static constexpr FamilyCosts guessed = {
-    0.775, 0.388, 0.209, 0.146e-6, 23.5e-9, 0.4e-6, 0.285e-6, 0.778, 0};
 
 /// Products in whose place the instructions issue that make a word of metadata
 /// of bits; a guess as well.
@@ -69,34 +64,27 @@ struct MmaSpCost
     return {MathUnit::SparseTensorCores, problem.getStoredRows()};
   }
 
-  double countFlops(Attribute attribute, const MatmulProblem &problem,
-                    const ScheduleAttr &schedule, double) const {
-    StepCounts step(cast<MmaSpAttr>(attribute), problem, schedule);
-    double products = 2.0 * step.warpTokens * step.warpOutputs * step.rows;
-    // Elements of 8 bits are multiplied at twice the rate of 16.
-    products *= double(problem.elementBytes) / 2.0;
-    double product = 2.0 * MmaSpAttr::kFragmentOutputs *
-                     MmaSpAttr::kFragmentTokens * MmaSpAttr::kPairRows / 2.0;
-    return step.warps * (products + kMetadataProducts * product * step.words);
-  }
-
-  double countSharedReads(Attribute attribute, const MatmulProblem &problem,
-                          const ScheduleAttr &schedule) const {
+  Work countWork(Attribute attribute, const MatmulProblem &problem,
+                 const ScheduleAttr &schedule, const Chip &chip) const {
     StepCounts step(cast<MmaSpAttr>(attribute), problem, schedule);
     auto bytes = double(problem.elementBytes);
+    // Elements of 8 bits are multiplied at twice the rate of 16.
+    double products =
+        2.0 * step.warpTokens * step.warpOutputs * step.rows * bytes / 2.0;
+    double product = 2.0 * MmaSpAttr::kFragmentOutputs *
+                     MmaSpAttr::kFragmentTokens * MmaSpAttr::kPairRows / 2.0;
+    double flops =
+        step.warps * (products + kMetadataProducts * product * step.words);
     // A word of metadata is made of one of bits or, of 16-bit elements, two.
-    return step.warps * (bytes * (step.warpTokens * step.rows +
-                                  step.warpOutputs * step.kept) +
-                         bytes * step.words * double(kLanes * kWordBytes));
+    double reads =
+        step.warps *
+        (bytes * (step.warpTokens * step.rows + step.warpOutputs * step.kept) +
+         bytes * step.words * double(kLanes * kWordBytes));
+    return countTiles(problem, schedule, chip, flops, reads);
   }
 
   StringRef getFamily(Attribute, const ScheduleAttr &) const {
     return "mma_sp";
-  }
-
-  const FamilyCosts &getCosts(Attribute, const ScheduleAttr &,
-                              const Chip &) const {
-    return guessed;
   }
 };
 } // namespace

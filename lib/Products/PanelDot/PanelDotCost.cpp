@@ -12,6 +12,7 @@
 
 #include "../ProductAttrs.h"
 #include "PanelDotRegisters.h"
+#include "nm_sparse/Analysis/CountWork.h"
 #include "nm_sparse/Analysis/ProductCost.h"
 #include "nm_sparse/Analysis/ScheduleEnumerator.h"
 #include "nm_sparse/Chip/Occupancy.h"
@@ -25,42 +26,18 @@ using namespace mlir::nm_sparse;
 /// Tokens above which no number of passes over the weight pays.
 static constexpr int64_t kMostTokens = 48;
 
-/// Passes above which none has been measured: kernels of more are taken to be
-/// as slow as several of so many.
-static constexpr int64_t kMostPasses = 16;
-
 /// Bytes of a kept row that a lane reads at once.
 static constexpr int64_t kReadBytes = 16;
 
 static constexpr int64_t kRegistersPerSM = 65536;
 
-// Fitted to 450 kernels of 67 layers on an H200, of 1 to 64 tokens and 12 to 50
-// % kept (docs/decisions/081-registers-of-panel-dot.md).
-
-static constexpr double kSchedulers = 4, kClock = 1.75e9;
+static constexpr double kSchedulers = 4;
 /// Instructions of a warp for one row beside those for each output of a lane;
 /// for each token of it beside those; and where K steps are not whole or kept
 /// rows of a window are no power of two, to find the row of an activation.
-static constexpr double kRowInstructions = 1, kTokenInstructions = 9.3,
-                        kPlaceInstructions = 15;
-/// Cycles that a group of lanes waits for rows that it reads at once; for each
-/// row, with each token of it; and where a place takes longer to find.
-static constexpr double kBatchWait = 745, kRowWait = 90, kTokenWait = 13,
-                        kPlaceWait = 25;
-/// Cycles for the sum of one output of a token: of each warp, and of each CTA
-/// that shares the tile.
-static constexpr double kSumCycles = 7.8, kPartCycles = 12.4;
-/// Seconds of a launch, and of the exchange between CTAs of one tile.
-static constexpr double kLaunch = 1.5e-6, kExchange = 1.75e-6;
-/// Where a lane's neighbours in memory are tokens, it exchanges 4 bytes at a
-/// time, lanes far from each other: seconds for each word, part and output.
-static constexpr double kScatter = 25e-15;
-/// The part of the rate of device memory that is reached where what a group of
-/// lanes reads of a row is very long: rows take as long as if they had so many
-/// bytes more.
-static constexpr double kShare = 1.3, kRowLoss = 49;
-/// The higher this is, the better the longest part hides the others.
-static constexpr double kNorm = 1.95;
+static constexpr double kRow = 1, kToken = 9, kPlace = 15;
+/// Those of a row that wait for each other, and of such a place.
+static constexpr double kChained = 7, kChainedPlace = 2;
 
 /// The work of a problem under a schedule.
 struct PanelDotCounts {
@@ -115,76 +92,55 @@ struct PanelDotCounts {
   double slowPlaces; ///< Reasons why places of activations take longer.
 };
 
-/// Seconds of memory: of the device for the first pass over the weight, and of
-/// L2, at best, for further ones.
-static std::pair<double, double> predictMemory(const MatmulProblem &problem,
-                                               ScheduleAttr schedule,
-                                               const PanelDotCounts &counts,
-                                               const Chip &chip) {
-  double panel =
-      double(problem.encoding.getBlockN() * problem.encoding.getBlockK());
-  double positions = double(problem.encoding.getIndexBitWidth()) / 8.0 / panel;
-  double weight = double(problem.batch * counts.rows * counts.columns) *
-                  (double(problem.elementBytes) + positions);
-  double results =
-      double(problem.batch * problem.tokens * problem.outputs) *
-      double(problem.epilogue.writtenBytes + problem.epilogue.readBytes);
-  double run = double(schedule.getTileOutputs() * problem.elementBytes);
-  double share = kShare * run / (run + kRowLoss);
-  return {(weight + results) / (share * chip.dramBytes),
-          double(counts.passes - 1) * weight / (share * chip.l2Bytes)};
-}
-
-/// Seconds of what a group of lanes does one after the other.
-static double predictChain(const MatmulProblem &problem, ScheduleAttr schedule,
-                           const PanelDotCounts &counts, const Chip &chip) {
-  double row = kRowWait + kTokenWait * double(counts.tokens) +
-               kPlaceWait * counts.slowPlaces;
-  double waits =
-      double(counts.getBatches()) * kBatchWait + double(counts.getRows()) * row;
-  // Groups of a warp add their sums first, then the warps, then the CTAs.
-  int64_t groups = std::max<int64_t>(1, counts.shares / counts.warps);
-  double sums = (double(counts.warps) + 2.0 * double(llvm::Log2_64(groups))) *
-                kSumCycles * counts.getSums();
-  if (counts.parts > 1)
-    sums += kPartCycles * double(counts.parts) * counts.getSums();
-  int64_t resident = std::max<int64_t>(
+/// CTAs that an SM holds.
+static int64_t getResidentCtas(const MatmulProblem &problem,
+                               ScheduleAttr schedule,
+                               const PanelDotCounts &counts, const Chip &chip) {
+  return std::max<int64_t>(
       1,
       std::min(getCtasByRegisters(counts.warps * 32,
                                   counts.getLane().getRegisters()),
                getCtasBySharedMemory(getSharedBytes(problem, schedule), chip)));
-  // The last round may be a part of one: half of what it lacks is waited for.
-  double rounds = std::max(1.0, double(counts.getCtas()) /
-                                    double(chip.multiprocessors * resident));
-  return (rounds + std::ceil(rounds)) / 2.0 * (waits + sums) / kClock;
 }
 
-static CombinedTime predictPanelDot(const MatmulProblem &problem,
-                                    ScheduleAttr schedule, const Chip &chip) {
+static Work countPanelDots(const MatmulProblem &problem, ScheduleAttr schedule,
+                           const Chip &chip) {
   PanelDotCounts counts(problem, schedule);
-  auto [memory, l2] = predictMemory(problem, schedule, counts, chip);
-  double instructions =
-      kRowInstructions + double(counts.outputs) +
-      double(counts.tokens) * (kTokenInstructions + double(counts.outputs)) +
-      kPlaceInstructions * counts.slowPlaces;
-  double perSM =
-      double(llvm::divideCeil(counts.getCtas(), int64_t(chip.multiprocessors)));
-  double issue = perSM * double(counts.getRows() * counts.warps) *
-                 instructions / (kSchedulers * kClock);
-  double chain = predictChain(problem, schedule, counts, chip);
+  Work work =
+      countWhole(problem, schedule,
+                 getResidentCtas(problem, schedule, counts, chip), chip);
+  // Whole K steps and a part of one are counted together.
+  work.steps = 1;
+  work.stages = 0;
+  auto rows = double(counts.getRows());
+  auto tokens = double(counts.tokens), outputs = double(counts.outputs);
+  work.issued = double(counts.warps) / kSchedulers * rows *
+                (kRow + outputs + tokens * (kToken + outputs) +
+                 kPlace * counts.slowPlaces);
+  work.waits = double(counts.getBatches());
+  work.links = rows * (kChained + tokens + kChainedPlace * counts.slowPlaces);
+  // Lanes of one panel read a row's tokens together, a sector of 32 bytes at a
+  // time, or one for each token where these are not neighbours.
+  double panels = std::max(1.0, double(schedule.getTileOutputs()) /
+                                    double(problem.encoding.getBlockN()));
+  double sectors = problem.xFeatureMajor
+                       ? std::ceil(tokens * double(problem.elementBytes) / 32.0)
+                       : tokens;
+  work.x = getL2Seconds(32.0 * sectors * panels * rows * double(counts.shares),
+                        chip);
+  // Groups of a warp add their sums first, then the warps.
+  int64_t groups = std::max<int64_t>(1, counts.shares / counts.warps);
+  work.sums = (double(counts.warps) + 2.0 * double(llvm::Log2_64(groups))) *
+              counts.getSums();
+  work.exchanged = counts.parts > 1 ? counts.getSums() : 0.0;
 
-  double seconds =
-      kLaunch + combineOverlapping({memory, l2, issue, chain}, kNorm);
-  if (counts.parts > 1) {
-    seconds += kExchange;
-    int64_t words =
-        counts.getCtas() * counts.tokens * schedule.getTileOutputs();
-    if (problem.yFeatureMajor && counts.tokens > 1)
-      seconds += kScatter * double(words) *
-                 double(counts.parts * schedule.getTileOutputs());
-  }
-  return {seconds, memory >= std::max({l2, issue, chain}) ? Bound::DRAM
-                                                          : Bound::Product};
+  // A run is what a group of lanes reads of a row. Each pass over the weight
+  // reads all of it anew, from L2 at best.
+  double run = double(schedule.getTileOutputs() * problem.elementBytes);
+  double weight = countWeightBytes(problem, schedule);
+  work.runs = 32.0 * weight / run / chip.dramBytes;
+  work.again = double(counts.passes - 1) * weight / chip.l2Bytes;
+  return work;
 }
 
 namespace {
@@ -199,16 +155,9 @@ struct PanelDotCost
   StringRef getFamily(Attribute, const ScheduleAttr &) const {
     return "panel_dot";
   }
-  std::optional<CombinedTime> predictDirect(Attribute,
-                                            const MatmulProblem &problem,
-                                            const ScheduleAttr &schedule,
-                                            const Chip &chip) const {
-    int64_t most = kMostPasses * schedule.getTileTokens();
-    MatmulProblem turn = problem;
-    turn.tokens = std::min(problem.tokens, most);
-    CombinedTime time = predictPanelDot(turn, schedule, chip);
-    time.seconds *= double(llvm::divideCeil(problem.tokens, most));
-    return time;
+  Work countWork(Attribute, const MatmulProblem &problem,
+                 const ScheduleAttr &schedule, const Chip &chip) const {
+    return countPanelDots(problem, schedule, chip);
   }
 };
 } // namespace

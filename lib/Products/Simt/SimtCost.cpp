@@ -6,6 +6,7 @@
 
 #include "../ProductAttrs.h"
 #include "SimtLanes.h"
+#include "nm_sparse/Analysis/CountWork.h"
 #include "nm_sparse/Analysis/ProductCost.h"
 #include "nm_sparse/Analysis/ScheduleEnumerator.h"
 #include "nm_sparse/Chip/Occupancy.h"
@@ -21,42 +22,6 @@ using Choices = ScheduleEnumerator::Choices;
 //===----------------------------------------------------------------------===//
 
 namespace {
-struct Family {
-  StringRef name;
-  FamilyCosts costs;
-};
-} // namespace
-
-// Fitted to bench/results/h200-random-fit.json to -fit-4, and among those of
-// one layer to h200-model.json, -overlap, -split, -steps, -panels, -prefetch,
-// -stream and -mma. mathShare, l2Share, shown, step, copy, latency, tile,
-// written, index
-static constexpr Family ordinary = {
-    "simt",
-    {1.05, 0.3, 0.384, 0.0124e-6, 57.3e-9, 0.537e-6, 0.1e-6, 0.55, 0.307e-9}};
-static constexpr Family producers = {
-    "simt, producers",
-    {1.1, 0.3, 0.555, 0.01e-6, 8e-9, 1.8e-6, 0.2e-6, 0.368, 0.781e-9}};
-// Tiles of 8 tokens: fitted, with some of 32, to 184 kernels of 21 layers of up
-// to 64 tokens on an H200 (docs/decisions/082-times-of-few-tokens.md).
-static constexpr Family few = {
-    "simt, few tokens",
-    {0.6, 0.3, 0.0904, 13.1e-9, 67.2e-9, 0.692e-6, 0.101e-6, 0.529, 0.647e-9}};
-// Tiles of 32 tokens: fitted to 133 kernels of h200-random-fit.json to -fit-4
-// and h200-energy-fit.json.
-static constexpr Family of32 = {
-    "simt, 32 tokens",
-    {1.1, 0.3, 0.404, 0.111e-6, 42.3e-9, 0.507e-6, 1.62e-6, 0.0665, 0.548e-9}};
-
-static const Family &findFamily(const ScheduleAttr &schedule) {
-  if (schedule.getProducers() > 0)
-    return producers;
-  if (schedule.getTileTokens() <= 8)
-    return few;
-  return schedule.getTileTokens() <= 32 ? of32 : ordinary;
-}
-
-namespace {
 struct SimtCost
     : public ProductCostInterface::ExternalModel<SimtCost, SimtAttr> {
   MathCeiling getCeiling(Attribute, const Chip &chip) const {
@@ -66,8 +31,10 @@ struct SimtCost
     return {MathUnit::FFMA, problem.getStoredRows()};
   }
 
-  double countFlops(Attribute attribute, const MatmulProblem &problem,
-                    const ScheduleAttr &schedule, double xElements) const {
+  /// Flops of a CTA in a K step. Other instructions that issue in place of a
+  /// product count like one.
+  static double countFlops(Attribute attribute, const MatmulProblem &problem,
+                           const ScheduleAttr &schedule) {
     auto rows = double(schedule.getStepRows());
     int64_t outputs = schedule.getTileOutputs();
     double flops =
@@ -86,12 +53,15 @@ struct SimtCost
     }
     // A thread spends 3 instructions on 16 bytes that it copies, and as much
     // as 8 on those of a gather, which wait for their position.
-    double gathered = xElements / 4.0 * (schedule.gathersX() ? 8.0 : 3.0);
+    auto [xRows, xColumns] = getXTile(problem, schedule);
+    double gathered =
+        double(xRows * xColumns) / 4.0 * (schedule.gathersX() ? 8.0 : 3.0);
     return flops + 2.0 * (gathered + rows * double(outputs) / 4.0 * 3.0);
   }
 
-  double countSharedReads(Attribute attribute, const MatmulProblem &problem,
-                          const ScheduleAttr &schedule) const {
+  static double countSharedReads(Attribute attribute,
+                                 const MatmulProblem &problem,
+                                 const ScheduleAttr &schedule) {
     // Half a warp of 16-byte reads is one wavefront, broadcasts included.
     ArrayRef<int64_t> grid = cast<SimtAttr>(attribute).getWarps();
     auto rows = double(schedule.getStepRows());
@@ -112,16 +82,18 @@ struct SimtCost
             double(warpOutputs) / 4.0);
   }
 
+  Work countWork(Attribute attribute, const MatmulProblem &problem,
+                 const ScheduleAttr &schedule, const Chip &chip) const {
+    return countTiles(problem, schedule, chip,
+                      countFlops(attribute, problem, schedule),
+                      countSharedReads(attribute, problem, schedule));
+  }
+
   StringRef getFamily(Attribute, const ScheduleAttr &schedule) const {
-    return findFamily(schedule).name;
+    if (schedule.getProducers() > 0)
+      return "simt, producers";
+    return schedule.getTileTokens() <= 8 ? "simt, few tokens" : "simt";
   }
-
-  const FamilyCosts &getCosts(Attribute, const ScheduleAttr &schedule,
-                              const Chip &) const {
-    return findFamily(schedule).costs;
-  }
-
-  bool isBoundByIssue(Attribute) const { return true; }
 };
 } // namespace
 

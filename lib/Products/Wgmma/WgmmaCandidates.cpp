@@ -131,15 +131,18 @@ static void addTiles(ScheduleEnumerator &to) {
 /// last one does that has other tokens: those at different places of the
 /// contraction read them a part of a tile apart.
 static double getKeptValues(const ScheduleEnumerator &to, ScheduleAttr schedule,
-                            const CostTerms &terms) {
+                            int64_t ctas) {
   const MatmulProblem &problem = to.problem;
+  // The last whole wave is shared as well.
+  double waves = double(ctas) / double(to.chip.multiprocessors);
+  double shares = waves - std::floor(waves) + 1.0;
   auto readers =
       double(llvm::divideCeil(problem.tokens, schedule.getTileTokens()));
-  double tiles = terms.shares * double(to.chip.multiprocessors);
+  double tiles = shares * double(to.chip.multiprocessors);
   double bytes = tiles / readers * double(schedule.getTileOutputs()) *
                  double(problem.windows * problem.encoding.getKeptRows() *
                         problem.elementBytes);
-  return bytes * std::min(1.0, (terms.shares - 1.0) * (readers - 1.0));
+  return bytes * std::min(1.0, (shares - 1.0) * (readers - 1.0));
 }
 
 /// Tiles that persistent CTAs share, where else the last wave would leave many
@@ -148,18 +151,12 @@ static double getKeptValues(const ScheduleEnumerator &to, ScheduleAttr schedule,
 static void addSharedTiles(ScheduleEnumerator &to) {
   if (to.ranked.empty() || to.problem.raggedRows)
     return;
-  double best = llvm::min_element(to.ranked, [](auto &a, auto &b) {
-                  return a.second.seconds < b.second.seconds;
-                })->second.seconds;
   // Values that do not stay in L2 come from DRAM again for each reader: where
   // it would have to keep 54 MB, 256 x 22016 x 8192 (50 %, tiles of 128 x 256)
   // takes 20 % longer than whole tiles, and 1024 x 5120 x 20480 (75 %) at 33 MB
   // 133 us instead of 109; at 22 MB, 2048 x 6656 x 17920 (75 %) gains 8 %. An
   // L2 of 50 MB in two halves holds twice what SMs on both sides read.
   static constexpr double kMostKept = 25e6;
-  // Where sharing loses, the prediction is at most 1 % less than that of whole
-  // tiles.
-  static constexpr double kClearGain = 0.97;
   size_t count = to.ranked.size();
   for (size_t i = 0; i < count; ++i) {
     ScheduleAttr whole = to.ranked[i].first;
@@ -170,8 +167,7 @@ static void addSharedTiles(ScheduleEnumerator &to) {
     ScheduleAttr shared = whole.withGrid(PersistentGridAttr::get(
         whole.getContext(), /*splitK=*/1, /*streamK=*/true));
     Prediction prediction = predict(to.problem, shared, to.chip);
-    if (prediction.seconds < kClearGain * best &&
-        getKeptValues(to, shared, prediction.terms) < kMostKept)
+    if (getKeptValues(to, shared, prediction.ctas) < kMostKept)
       to.add(shared, prediction);
   }
 }

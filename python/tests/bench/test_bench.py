@@ -16,10 +16,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[3]
 sys.path[:0] = [str(ROOT / "bench"), str(ROOT / "bench" / "pages")]
-import bars  # noqa: E402
 import clocks  # noqa: E402
 import drawn  # noqa: E402
-import fit_model  # noqa: E402
 import layers  # noqa: E402
 import plots  # noqa: E402
 import report  # noqa: E402
@@ -246,70 +244,6 @@ def test_figures_of_the_pages_are_those_of_the_results():
         assert f"data {digest}" in (ROOT / f"docs/images/{name}.svg").read_text()
 
 
-@pytest.fixture
-def formula():
-    return fit_model.Formula(Path(os.environ.get("NM_BUILD_DIR", ROOT / "build")))
-
-
-OTHER_COSTS = {"index": 0.3e-9, "init": 2, "apply": 1, "scattered": 0.4e-9}
-OTHER_COSTS.update(transposition=3e-6, rowCopy=5e-6)
-
-
-def make_samples(formula, costs, scale=1.0):
-    """Times that the model would be right about with these costs."""
-    samples = []
-    layer = layers.Layer("f16", "50", 128, "feature", (4096, 4096, 4096))
-    for waves, copies in ((1, 48), (4, 8), (16, 24), (2, 64)):
-        for steps in (8, 64):
-            terms = {"waves": waves, "steps": steps, "hiding": 1, "stages": 4}
-            terms.update(math=0.7e-6, l2=0.6e-6, shared=0.5e-6, narrow=0)
-            terms.update(copies=copies, dram=10e-6, write=2e-6, exchange=0, parts=0)
-            terms.update(overlaps=int(waves == 1), shares=0, boxes=1, pieces=0)
-            terms.update(index=64, init=0, apply=0, scattered=0)
-            terms.update(transposed=0, aligned=0, dramResults=1e-6)
-            seconds = formula(terms, costs)
-            run = {"time": {"median_us": scale * seconds * 1e6}}
-            sample = fit_model.Sample(
-                layer, f"{waves} {steps}", run, "times.json", formula
-            )
-            sample.model = {"family": "wgmma", "terms": terms}
-            samples.append(sample)
-    return samples
-
-
-def test_fit_finds_the_costs_of_the_times(formula):
-    start = {"mathShare": 1.0, "l2Share": 0.75, "shown": 0.1, "step": 0.2e-6}
-    start.update(copy=40e-9, latency=2e-6, tile=2e-6, written=1.0, split=2e-6)
-    start.update(launch=1.3e-6, overlap=0.9e-6, stream=10e-6, apart=1.1)
-    start.update(OTHER_COSTS)
-    samples = make_samples(formula, {**start, "copy": 60e-9, "tile": 4e-6})
-    before = fit_model.errors(samples, {"wgmma": start})
-    assert max(map(abs, before)) > 0.25
-    fitted = fit_model.fit(samples, {"wgmma": start})
-    assert max(map(abs, fit_model.errors(samples, fitted))) < 0.05
-    assert abs(fitted["wgmma"]["copy"] - 60e-9) < 5e-9
-    row = fit_model.show_row("wgmma", fitted["wgmma"])
-    assert row.startswith("/*wgmma*/ {") and row.count(",") == 9
-
-
-def test_choices_are_compared_with_the_best_time(formula):
-    costs = {"mathShare": 1.0, "l2Share": 0.75, "shown": 0.1, "step": 0.2e-6}
-    costs.update(copy=40e-9, latency=2e-6, tile=2e-6, written=1.0, split=2e-6)
-    costs.update(launch=1.3e-6, overlap=0.9e-6, stream=0, apart=1, **OTHER_COSTS)
-    first, second = make_samples(formula, costs)[:2]
-    second.us = first.us / 2  # Predicted to take longer.
-    ((loss, _, chosen, best),) = fit_model.choices([first, second], {"wgmma": costs})
-    assert (chosen, best) == (first, second)
-    assert abs(loss - 2) < 1e-9
-
-
-def test_a_lowered_run_has_the_schedule_of_its_line():
-    lines = ["a.mlir", "b.mlir --size 4 --schedule '#nm_tile.schedule<mma>'"]
-    run = {"arguments": "p/b.mlir --size 4 --lowered p/L1.mlir"}
-    assert fit_model.schedule_of(run, lines) == "#nm_tile.schedule<mma>"
-    assert fit_model.schedule_of({"arguments": "b.mlir"}, lines) is None
-
-
 def test_a_report_of_drawn_layers_is_condensed_and_read_again(tmp_path):
     name = "f16_s50_L128_token_7x4096x4096_product"
     run = {"file": f"{name}.mlir", "gpu": "NVIDIA H200", "schedules": ["#s"]}
@@ -322,25 +256,4 @@ def test_a_report_of_drawn_layers_is_condensed_and_read_again(tmp_path):
     (again,) = drawn.runs(condensed)
     assert again["time"]["median_us"] == 12.346 and again["cublas_us"] == 13.123
     assert again["before"] == "transposition" and again["overlapping_launches"] == 1
-    (sample,) = fit_model.read([tmp_path / "out.json"], [], None)
-    assert sample.layout == "feature-major" and sample.us == 12.346
 
-
-def test_layers_are_judged_by_bars(formula):
-    costs = {"mathShare": 1.0, "l2Share": 0.75, "shown": 0.1, "step": 0.2e-6}
-    costs.update(copy=40e-9, latency=2e-6, tile=2e-6, written=1.0, split=2e-6)
-    costs.update(launch=1.3e-6, overlap=0.9e-6, stream=0, apart=1, **OTHER_COSTS)
-    costs = {"wgmma": costs}
-    samples = make_samples(formula, costs["wgmma"])
-    for sample in samples:
-        sample.run["cublas_us"] = sample.dense_us = 2 * sample.us
-    text, missed = bars.judge(samples, costs, fit_model.choices(samples, costs), 0.8)
-    assert not missed and "| all | 8 | 0.0 % |" in text
-    for sample in samples:  # Measured twice as long, and no faster than dense.
-        sample.us *= 2.2
-    _, missed = bars.judge(samples, costs, fit_model.choices(samples, costs), 0.8)
-    assert [bar.split(":")[0] for bar in missed] == [
-        "median error",
-        "part of errors beyond 30 %",
-        "slower than dense, not said",
-    ]

@@ -130,11 +130,12 @@ def test_functions_for_any_number_are_recorded(tmp_path):
 
 
 def test_domains_have_panels_and_tokens_of_their_own():
-    for domain, (lengths, most_tokens) in draw.DOMAINS.items():
+    for domain, of in draw.DOMAINS.items():
         drawn = draw.draw(5, 200, domain)
         assert {(layer.type, layer.length) for layer in drawn} == {
-            (type_, length) for type_, found in lengths.items() for length in found
+            (type_, length) for type_, found in of.lengths.items() for length in found
         }
+        assert {layer.outer for layer in drawn} == set(of.outer)
         tokens = [layer.shape[0] for layer in drawn]
-        assert min(tokens) >= 1 and most_tokens / 2 < max(tokens) <= most_tokens
+        assert min(tokens) >= 1 and of.most_tokens / 2 < max(tokens) <= of.most_tokens
         assert all(layers.parse(layer.name) == layer for layer in drawn)

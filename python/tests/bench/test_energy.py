@@ -73,9 +73,12 @@ def test_condense_choices(chosen):
 
 
 def test_judge_choices(chosen, monkeypatch):
-    choices = {"energy": "slow", "time": "fast", "edp": "fast"}
+    scores = {
+        "slow": {"energy": 1.0, "time": 2.0, "edp": 2.0},
+        "fast": {"energy": 1.5, "time": 1.0, "edp": 1.5},
+    }
     monkeypatch.setattr(
-        energy_choice, "ask", lambda layer, tool, gpu, name: choices[name]
+        energy_choice, "predict", lambda layer, tool, gpu, name: scores.get(name)
     )
     loss, text = energy_choice.judge(chosen, pathlib.Path("none"))
     assert loss == pytest.approx(1)
@@ -86,11 +89,11 @@ def test_judge_choices(chosen, monkeypatch):
     assert "| all of these | -20.0% | +60.0% |" in text
     # Both loops have the same best.
     assert "by one loop takes 1.000 times" in text
-    choices.update(time="slow")
+    scores["slow"]["time"] = 0.5
     assert "chooses what time" in energy_choice.judge(chosen, pathlib.Path("none"))[1]
-    # What was wrong is no choice that was measured.
-    choices["time"] = "wrong"
-    with pytest.raises(SystemExit, match="at least one choice"):
+    # What is no longer legal cannot be chosen.
+    scores.clear()
+    with pytest.raises(SystemExit, match="at least one schedule must be legal"):
         energy_choice.judge(chosen, pathlib.Path("none"))
 
 

@@ -16,7 +16,7 @@
 // CHECK: #[[ONE:.*]] = #nm_tile.schedule<tile = [{{[1-8]}}, {{.*}}product = dot<
 // CHECK: #[[MANY:.*]] = #nm_tile.schedule<tile = [{{[0-9][0-9][0-9]}}, {{.*}} product = wgmma_expand<warps = {{[0-9]+}}, ahead = true>, transfers = {x = bulk, values = bulk, index = bulk}, pipeline = ring<{{.*}} grid = persistent>
 // CHECK-DAG: #[[FEW:.*]] = #nm_tile.schedule<tile = [{{8|16|24|32}}, {{.*}} product = wgmma_expand<
-// CHECK-DAG: #[[ROWS:.*]] = #nm_tile.schedule<tile = [{{8|16|32}}, {{.*}} product = mma_expand<
+// CHECK-DAG: #[[ROWS:.*]] = #nm_tile.schedule<tile = [{{8|16|32}}, {{.*}} product = {{mma_expand|wgmma_expand}}<
 // OLD: #[[ONE:.*]] = #nm_tile.schedule<tile = [1, {{.*}} product = dot<
 // OLD: #[[OTHERS:.*]] = #nm_tile.schedule<tile = [8, {{.*}} product = dot<
 // OLD: #[[ROWS:.*]] = #nm_tile.schedule<tile = [{{8|16|32}}, {{.*}} product = mma_expand<
