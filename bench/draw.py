@@ -12,8 +12,9 @@ of kernels, and some of the next best, so that the choice can be compared with w
 it was chosen from.
 
 --domain says which layers: those whose panels tensor cores gather rows for
-(panels, the default; wide panels, of 64 outputs and more; f32 panels), element-wise ones and narrow panels, which are stored as
-bitmaps (elements), a few tokens of all of them (decode), 2:4 or V:N:M.
+(panels, the default; wide panels, of 64 outputs and more; f32 panels), element-wise
+ones and narrow panels, which are stored as bitmaps (elements), a few tokens of all of
+them (decode), 2:4 or V:N:M.
 
 With --energy, the first schedule of each layer is measured in joules, too.
 

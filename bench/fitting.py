@@ -130,7 +130,9 @@ def count(measured, tool, gpu, formula):
         [one for one, _ in pairs],
         np.array([[one["given"]["work"][n] for n in formula.work] for one in products]),
         [one["given"]["family"] for one in products],
-        np.array([[one["dense_work"][n] for n in formula.dense_work] for one in products]),
+        np.array(
+            [[one["dense_work"][n] for n in formula.dense_work] for one in products]
+        ),
         np.array([one["type"] != "f32" for one in products]),
     )
 
@@ -179,9 +181,7 @@ def fit(formula, counted, start):
     costs = Costs(formula, start, counted.families)
     times = np.log([one.us for one in counted.samples])
     keys = {}
-    layer = np.array(
-        [keys.setdefault(one.layer, len(keys)) for one in counted.samples]
-    )
+    layer = np.array([keys.setdefault(one.layer, len(keys)) for one in counted.samples])
     sizes = np.bincount(layer)
     family = np.array(counted.family)
 
@@ -247,8 +247,7 @@ def fit_dense(formula, counted, which, start):
 
     def apply(logs):
         moved = {
-            name: start[name] * float(np.exp(log))
-            for name, log in zip(names, logs)
+            name: start[name] * float(np.exp(log)) for name, log in zip(names, logs)
         }
         return {**start, **moved}
 

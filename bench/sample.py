@@ -97,7 +97,9 @@ def write_lists(layers, arguments, folder):
             for number, (schedule, flags) in enumerate(schedules):
                 check = "" if number else "--check "
                 flags = f"{check}--bench --bench-ms 25 --lock lock{flags}"
-                lines.append(line(shapes.Case(layer, schedule=schedule), path, seed, flags))
+                lines.append(
+                    line(shapes.Case(layer, schedule=schedule), path, seed, flags)
+                )
     (folder / "list.txt").write_text("\n".join(lines) + "\n", "utf-8")
     return len(lines)
 

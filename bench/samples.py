@@ -62,7 +62,7 @@ class Sample:
     layer:         a Layer or a ConstantLayer.
     us, dense_us:  microseconds of all kernels of a call, and of cuBLAS beside them;
                    0 where that was not measured in the same way.
-    before:        "transposition" or "row copy", if a kernel before the product does it.
+    before:        "transposition" or "row copy": what a kernel before the product does.
     overlaps:      the launch overlaps with the end of the kernel before it.
     """
 

@@ -25,5 +25,6 @@ if(SKBUILD)
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/share/nm_sparse/tuned
     DESTINATION nm_sparse COMPONENT python)
 else()
-  install(DIRECTORY ${PROJECT_SOURCE_DIR}/share/nm_sparse DESTINATION share)
+  install(DIRECTORY ${PROJECT_SOURCE_DIR}/share/nm_sparse DESTINATION share
+    PATTERN samples EXCLUDE)
 endif()

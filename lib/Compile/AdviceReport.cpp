@@ -151,9 +151,11 @@ void nm_sparse::printAdvice(const Advice &advice, llvm::raw_ostream &os) {
   if (!advice.weight.empty())
     os << StringRef(quoteName(advice.weight)).drop_front().drop_back() << ": ";
   os << llvm::formatv(
-      "{0} inputs, {1} outputs, {2}, on {3}{4}\n", advice.shape.inputs,
+      "{0} inputs, {1} outputs, {2}, on {3} ({4}){5}\n", advice.shape.inputs,
       advice.shape.outputs, advice.shape.type->element, advice.chip->name,
-      advice.chip->gpu.empty() ? "" : (" (" + advice.chip->gpu + ")").str());
+      advice.chip->gpu,
+      advice.chip->isEstimated ? ": estimates, as nobody has measured this GPU"
+                               : "");
   for (size_t i = 0; i < advice.tokens.size(); ++i)
     printTimes(advice, i, os);
   printErrors(advice, os);
@@ -223,6 +225,7 @@ llvm::json::Value nm_sparse::toJSON(const Advice &advice) {
                             {"type", advice.shape.type->element},
                             {"chip", advice.chip->name},
                             {"gpu", advice.chip->gpu},
+                            {"estimated", advice.chip->isEstimated},
                             {"patterns", std::move(patterns)}};
   if (!advice.weight.empty())
     report["weight"] = advice.weight;

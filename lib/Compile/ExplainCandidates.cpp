@@ -21,12 +21,15 @@ static constexpr double kCaution = 0.75;
 
 /// The time of a product and where it is from, with its share of a kernel
 /// before.
-static std::string describeTime(const ChosenTime &chosen) {
+static std::string describeTime(const ChosenTime &chosen, const Chip &chip) {
   if (const auto &measured = chosen.measured)
     return llvm::formatv("{0:f1} us measured", measured->seconds * 1e6);
   std::string before =
       chosen.before.empty() ? "" : (" with the " + chosen.before).str();
-  return llvm::formatv("{0:f1} us predicted{1}", chosen.seconds * 1e6, before);
+  std::string estimate = llvm::formatv(
+      " (an estimate: {0} was not measured)", StringRef(chip.gpu).upper());
+  return llvm::formatv("{0:f1} us predicted{1}{2}", chosen.seconds * 1e6,
+                       before, chip.isEstimated ? estimate : "");
 }
 
 /// The seconds of a product and of the dense one, each measured or, where it
@@ -103,7 +106,7 @@ void nm_sparse::explainCandidates(llvm::raw_ostream &os, ModuleOp module,
     SmallVector<Ranked> ranked = rankSchedules(problem, chip, objective);
     os << llvm::formatv("  @{0}, {1} tokens: {2}, bound by {3}; {4}\n",
                         op->getParentOfType<func::FuncOp>().getSymName(),
-                        problem.tokens, describeTime(chosen), chosen.bound,
+                        problem.tokens, describeTime(chosen, chip), chosen.bound,
                         compareWithDense(chosen));
     explainEnergy(os, chosen);
     os << llvm::formatv("    best of {0} schedules:\n", ranked.size());
@@ -133,6 +136,6 @@ void nm_sparse::warnOfSlowProducts(llvm::raw_ostream &os, ModuleOp module,
           "nm-compile: warning: @{0}, {1} tokens: {2}; {3}\n",
           op->getParentOfType<func::FuncOp>().getSymName(),
           MatmulProblem::get(op, getExpectedTokens(op, tokens)).tokens,
-          describeTime(chosen), compareWithDense(chosen));
+          describeTime(chosen, chip), compareWithDense(chosen));
   });
 }

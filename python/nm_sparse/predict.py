@@ -26,12 +26,19 @@ class PredictedTime(NamedTuple):
     dense_us: float
     sparse_us: float
     is_measured = False
+    is_estimated = False
 
 
 class MeasuredTime(PredictedTime):
     """Both times were measured, in turns: a tuning database has them."""
 
     is_measured = True
+
+
+class EstimatedTime(PredictedTime):
+    """The rates of the GPU are from a data sheet: nobody has measured it."""
+
+    is_estimated = True
 
 
 class FormTimes(NamedTuple):
@@ -68,6 +75,7 @@ def compile_advice(
     found = advise(*shape, dtype, tokens, [str(encoding)], chip, gpu)
     dense: Dict[int, float] = {}
     sparse: Dict[int, PredictedTime] = {}
+    kind = EstimatedTime if found["estimated"] else PredictedTime
     for row in found["patterns"]:
         for time in row["times"]:
             count = time["tokens"]
@@ -79,7 +87,7 @@ def compile_advice(
                     count, time["measured_dense_us"], time["measured_us"]
                 )
             else:
-                one = PredictedTime(count, float("nan"), time["predicted_us"])
+                one = kind(count, float("nan"), time["predicted_us"])
             # A pattern may be there in several storages: the best one counts.
             sparse[count] = min(sparse.get(count, one), one, key=lambda t: t.sparse_us)
     times = [sparse[count] for count in tokens]

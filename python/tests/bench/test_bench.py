@@ -5,7 +5,6 @@ import copy
 import dataclasses
 import json
 import lzma
-import os
 import re
 import stat
 import subprocess
@@ -256,4 +255,3 @@ def test_a_report_of_drawn_layers_is_condensed_and_read_again(tmp_path):
     (again,) = drawn.runs(condensed)
     assert again["time"]["median_us"] == 12.346 and again["cublas_us"] == 13.123
     assert again["before"] == "transposition" and again["overlapping_launches"] == 1
-

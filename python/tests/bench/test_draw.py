@@ -27,7 +27,7 @@ def test_a_seed_names_its_layers():
     assert first == draw.draw(1, 50) and first[:20] == draw.draw(1, 20)
     assert len(set(first)) == 50 and not set(first) & set(draw.draw(2, 50))
     # A change of what is drawn makes figures of old seeds another set's.
-    assert first[0].name == "f16_s87.5of16_L128_token_86x6912x960_product"
+    assert first[0].name == "f32_s87.5_L32_token_57x7744x1024_plain"
 
 
 def test_layers_are_of_every_kind_and_within_their_bounds():

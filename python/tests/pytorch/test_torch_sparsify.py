@@ -194,6 +194,7 @@ def test_a_report_is_plain_data():
         "sparse_us": 5.0,
         "dense_elements_us": None,
         "is_measured": False,
+        "is_estimated": False,
     }
     assert plain["size"] == {"total": 9856, "sparse": 8192, "dense": []}
     lines = str(report).splitlines()

