@@ -327,7 +327,7 @@ def judge(path, folder):
     schedules = [m for entry in report["choices"] for m in entry["schedules"].values()]
     text = (
         f"{report['gpu']}, {len(known)} layers, {len(schedules)} schedules; of "
-        f"{len(judged) - len(known)} more layers, nothing of what was measured is legal."
+        f"{len(judged) - len(known)} more layers, nothing that was measured is legal."
         f"\n\n{compare_objectives(known)}\n\n"
         f"The best by one loop takes {geomean([j.noise for j in known]):.3f} times the "
         f"best of the other: that much is chance.\n\n{compare_choices(known)}"
