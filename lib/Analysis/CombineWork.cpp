@@ -18,9 +18,9 @@ namespace {
 struct Waves {
   Waves(const Work &work, const ProductCosts &costs);
 
-  double perSM; ///< CTAs of an SM.
-  double count; ///< Times that it is filled with CTAs.
-  double later; ///< Those after the first.
+  double perSM;     ///< CTAs of an SM.
+  double count;     ///< Times that it is filled with CTAs.
+  double later = 0; ///< Those after the first.
   /// The part of the tiles that CTAs share along the contraction.
   double shared = 0;
 };
@@ -29,7 +29,7 @@ struct Waves {
 Waves::Waves(const Work &work, const ProductCosts &costs)
     : perSM(
           std::min(work.resident, std::ceil(work.ctas / work.multiprocessors))),
-      count(work.ctas / (work.multiprocessors * perSM)), later(0) {
+      count(work.ctas / (work.multiprocessors * perSM)) {
   double whole = std::floor(count), rest = count - whole;
   if (work.streamK > 0 && count > 1) {
     shared = 1 - (whole - 1) / count;
