@@ -26,8 +26,8 @@ static std::string describeTime(const ChosenTime &chosen, const Chip &chip) {
     return llvm::formatv("{0:f1} us measured", measured->seconds * 1e6);
   std::string before =
       chosen.before.empty() ? "" : (" with the " + chosen.before).str();
-  std::string estimate = llvm::formatv(
-      " (an estimate: {0} was not measured)", StringRef(chip.gpu).upper());
+  std::string estimate = llvm::formatv(" (an estimate: {0} was not measured)",
+                                       StringRef(chip.gpu).upper());
   return llvm::formatv("{0:f1} us predicted{1}{2}", chosen.seconds * 1e6,
                        before, chip.isEstimated ? estimate : "");
 }
@@ -106,8 +106,8 @@ void nm_sparse::explainCandidates(llvm::raw_ostream &os, ModuleOp module,
     SmallVector<Ranked> ranked = rankSchedules(problem, chip, objective);
     os << llvm::formatv("  @{0}, {1} tokens: {2}, bound by {3}; {4}\n",
                         op->getParentOfType<func::FuncOp>().getSymName(),
-                        problem.tokens, describeTime(chosen, chip), chosen.bound,
-                        compareWithDense(chosen));
+                        problem.tokens, describeTime(chosen, chip),
+                        chosen.bound, compareWithDense(chosen));
     explainEnergy(os, chosen);
     os << llvm::formatv("    best of {0} schedules:\n", ranked.size());
     auto explain = [&](ScheduleAttr candidate) {
