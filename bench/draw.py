@@ -65,7 +65,7 @@ MOST_TOKENS, MOST_DECODED = 8192, 64
 
 @dataclasses.dataclass(frozen=True)
 class Domain:
-    """What is drawn: lengths of panels by type, and the rest with its weights."""
+    """Lengths of panels by type, and other choices with their weights."""
 
     lengths: dict
     most_tokens: int = MOST_TOKENS

@@ -85,6 +85,14 @@ class Formula:
         shared = [costs["shared"][name] for name in self.shared]
         return self._call("nmsCombineWork", counted.work, table, shared)
 
+    def predict_all_dense(self, counted, costs):
+        """Microseconds of the dense products beside all samples."""
+        found = np.empty(len(counted.samples))
+        for name, on_cores in (("tensorCores", True), ("cudaCores", False)):
+            own = counted.on_cores == on_cores
+            found[own] = self.predict_dense(counted.dense[own], costs["dense"][name])
+        return found
+
     def predict_dense(self, work, costs):
         """Microseconds of dense products."""
         row = [costs[name] for name in self.dense_costs]
@@ -92,7 +100,7 @@ class Formula:
 
 
 def ask(sample, tool, gpu):
-    """What nm-compile says of a sample; None, and why, where it says nothing."""
+    """The product as nm-compile describes it, or None and its error."""
     layout = "feature-major" if sample.before == "transposition" else "keep"
     command = [str(tool), "-", "--candidates", "1", "--gpu", gpu, "--layout", layout]
     command += ["--tokens", str(sample.layer.shape[0])]

@@ -37,7 +37,7 @@ RATE = 400
 
 
 def kind_of(one):
-    """What the costs of a schedule depend on beside sizes."""
+    """Costs depend on these, and on sizes: its family and kind of grid."""
     grid = re.search(r"grid = (.*)>$", one["schedule"])[1]
     return one["family"], re.sub(r"\d+", "", grid)
 

@@ -8,6 +8,7 @@ import pathlib
 import re
 import sys
 
+import drawn
 from drawn import before_of
 from layers import parse
 
@@ -86,7 +87,11 @@ class Sample:
 
 
 def read(path):
-    """What the first line says, and the samples."""
+    """The object in the first line, and the samples; or those of a report of
+    bench/draw.py, as `drawn.py` condenses it."""
+    if path.suffix == ".json":
+        report = json.loads(path.read_text("utf-8"))
+        return report, list(of_report({"runs": drawn.runs(report)}))
     with open(path, encoding="utf-8") as file:
         head, *rest = map(json.loads, file)
     return head, [
@@ -118,7 +123,7 @@ def of_report(report):
                 run["schedules"][0],
                 rounded(run["time"]["median_us"]),
                 rounded(run["cublas_us"]),
-                before_of(run) or "",
+                run.get("before", before_of(run)) or "",
                 bool(run.get("overlapping_launches")),
             )
 

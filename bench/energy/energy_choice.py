@@ -68,7 +68,7 @@ def ask(layer, tool, gpu, objective):
 
 
 def predict(layer, tool, gpu, schedule):
-    """What the model says of a schedule, by objective; None if it is not legal now."""
+    """The model's scores of a schedule, by objective; None if it is not legal now."""
     command = [str(tool), "-", "--candidates", "1", "--gpu", gpu]
     command += ["--tokens", str(layer.shape[0])]
     done = subprocess.run(

@@ -108,7 +108,7 @@ double TileCounter::getPieces() const {
   auto block = double(encoding.getBlockK() * problem.elementBytes);
   if (!schedule.gathersX() || !hasTokenRows(problem, schedule) || block >= 64)
     return 0;
-  // Of 32 bytes, neighbours that are both kept are one.
+  // Neighbours of less than 32 bytes that are both kept are one piece.
   double joined = block < 32
                       ? 0.0
                       : double(encoding.getN() - 1) /

@@ -100,6 +100,17 @@ nm_sparse::countBitmapSteps(const MatmulProblem &problem, ScheduleAttr schedule,
           inStep};
 }
 
+int64_t nm_sparse::countBulkTokens(const MatmulProblem &problem,
+                                   int64_t tileTokens) {
+  // Lines of shared memory have 64 tokens, and rows in device memory begin at
+  // multiples of 16 bytes.
+  constexpr int64_t lineTokens = 64, rowTokens = 8;
+  if (problem.xFeatureMajor)
+    return std::min<int64_t>(llvm::alignTo(tileTokens, lineTokens),
+                             llvm::alignTo(problem.tokens, rowTokens));
+  return std::min(tileTokens, problem.tokens);
+}
+
 /// Bytes of x that are read from device memory.
 static double countActivations(const MatmulProblem &problem,
                                ScheduleAttr schedule) {

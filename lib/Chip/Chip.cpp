@@ -23,7 +23,7 @@ struct Tables {
   Tables();
 
   std::vector<llvm::json::Value> values;
-  /// Of each architecture the GPU that stands for it comes first.
+  /// GPUs that stand for their architecture, and others.
   std::vector<Chip> defaults, others;
 };
 } // namespace

@@ -160,6 +160,15 @@ TEST_F(CostModel, PartsOfWarpgroupsInSeveralWavesAreSlow) {
         .seconds;
   };
   EXPECT_GT(get("flat<split_k = 4>"), 1.05 * get("flat"));
+  // Those of a cluster meet in one wave.
+  auto ranked = rankSchedules(p, chip);
+  ScheduleAttr best = ranked.front().first;
+  EXPECT_EQ(best.getProduct().getProductName(), "wgmma");
+  if (best.splitsInCluster())
+    best = llvm::find_if(ranked, [](const auto &candidate) {
+             return !candidate.first.splitsInCluster();
+           })->first;
+  EXPECT_EQ(best.getSplitK(), 1);
 }
 
 TEST_F(CostModel, SmallTilesTakeStepsOf128Rows) {
@@ -169,10 +178,9 @@ TEST_F(CostModel, SmallTilesTakeStepsOf128Rows) {
   p.xFeatureMajor = p.yFeatureMajor = true;
   p.outputs = 1024;
   p.windows = 64;
-  EXPECT_TRUE(isRankedFirst(p, [](ScheduleAttr s) {
-    return s.getTileTokens() * s.getTileOutputs() == 64 * 64 &&
-           s.getStepRows() == 128;
-  }));
+  ScheduleAttr best = rankSchedules(p, chip).front().first;
+  EXPECT_EQ(best.getTileTokens() * best.getTileOutputs(), 64 * 64);
+  EXPECT_EQ(best.getStepRows(), 128);
   ScheduleAttr s = schedule(
       "tile = [64, 64, 128], product = wgmma<warps = [1, 4]>, transfers = "
       "{values = bulk}, pipeline = ring<stages = 6, producers = 4>");
@@ -188,24 +196,25 @@ TEST_F(CostModel, SmallTilesTakeStepsOf128Rows) {
       EXPECT_LE(s.getStepRows(), 96);
 }
 
-TEST_F(CostModel, FastTilesAreAmongTheFirst) {
+TEST_F(CostModel, SmallTilesOfFewStepsAreFast) {
   // Four steps of 128 x 64 tiles take 3.97 us, and of 64 x 128 4.35.
   MatmulProblem p = problem(encoding(8, 32, 128), 256, true);
   p.xFeatureMajor = p.yFeatureMajor = true;
   p.outputs = 4096;
   p.windows = 32;
-  EXPECT_TRUE(isRankedFirst(p, [](ScheduleAttr s) {
-    return s.getTileTokens() == 128 && s.getTileOutputs() == 64;
-  }));
+  const Chip &chip = *findChip("sm_90a");
+  ScheduleAttr best = rankSchedules(p, chip).front().first;
+  EXPECT_EQ(best.getTileTokens(), 128);
+  EXPECT_EQ(best.getTileOutputs(), 64);
   // 88 tiles of 128 x 128 take 5.06 us; of 256 x 64, with twice the gather,
   // 5.87, and those of 128 x 128 whose warps also copy took longer too.
   p.encoding = encoding(4, 32, 128);
   p.outputs = 5632;
   p.windows = 64;
-  EXPECT_TRUE(isRankedFirst(p, [](ScheduleAttr s) {
-    return s.getTileTokens() == 128 && s.getTileOutputs() == 128 &&
-           s.getProducers() == 4;
-  }));
+  best = rankSchedules(p, chip).front().first;
+  EXPECT_EQ(best.getTileTokens(), 128);
+  EXPECT_EQ(best.getTileOutputs(), 128);
+  EXPECT_EQ(best.getProducers(), 4);
 }
 
 TEST_F(CostModel, TilesAreSharedWhereTheLastWaveIsEmpty) {
@@ -220,12 +229,24 @@ TEST_F(CostModel, TilesAreSharedWhereTheLastWaveIsEmpty) {
   };
   // 280 tiles of 132 SMs take 116 us for 129.
   EXPECT_TRUE(sharesFirst(512, 17920, 6656));
+  // 172 tiles take 49 us for 46, 160 take 54 for 52, 176 take 30 for 25.
+  auto sharesBest = [&](int64_t tokens, int64_t outputs, int64_t inputs) {
+    p.tokens = tokens;
+    p.outputs = outputs;
+    p.windows = inputs / 32;
+    return rankSchedules(p, chip).front().first.isStreamK();
+  };
+  EXPECT_FALSE(sharesBest(512, 11008, 4096));
+  EXPECT_FALSE(sharesBest(1024, 5120, 5120));
+  EXPECT_FALSE(sharesBest(1024, 5632, 2048));
+  EXPECT_FALSE(sharesBest(4096, 4096, 4096));
   // 128 tiles fill a wave: CTAs would have nothing to share.
   EXPECT_FALSE(sharesFirst(1024, 4096, 4096));
   // L2 keeps too few of 52 MB of values that CTAs of other tokens read again:
   // 133 us instead of 109.
   p.encoding = encoding(8, 32, 128);
   EXPECT_FALSE(sharesFirst(1024, 5120, 20480));
+  EXPECT_FALSE(sharesBest(1024, 5120, 20480));
   p.encoding = encoding(16, 32, 128);
 
   // The counters are set to zero between two kernels.
@@ -251,6 +272,33 @@ TEST_F(CostModel, TilesAreSharedWhereTheLastWaveIsEmpty) {
   EXPECT_LT(seconds, 0.97 * whole);
 }
 
+/// A wave, of CTAs with an SM each, takes 100 clocks for a step.
+TEST(CombineWork, CountsWaves) {
+  ProductCosts costs;
+  costs.step = 100;
+  costs.norm = 12;
+  auto time = [&](double ctas, double streamK) {
+    Work work;
+    work.ctas = ctas;
+    work.multiprocessors = 132;
+    work.streamK = streamK;
+    work.steps = 1;
+    return combineWork(work, costs, {}).seconds / 100;
+  };
+  EXPECT_NEAR(time(1, 0), 1, 1e-9);
+  EXPECT_NEAR(time(132, 0), 1, 1e-9);
+  EXPECT_NEAR(time(140, 0), 2, 1e-9);
+  EXPECT_NEAR(time(140, 1), 140.0 / 132, 1e-9);
+  EXPECT_NEAR(time(280, 1), 280.0 / 132, 1e-9);
+  // All of 140 are shared, and of 280 all but the first wave.
+  costs.apart = 1;
+  EXPECT_NEAR(time(140, 1), 2 * 140.0 / 132, 1e-9);
+  EXPECT_NEAR(time(280, 1), (280.0 + 148) / 132, 1e-9);
+  // A part of a last wave runs beside the one before.
+  costs.lastWave = 0;
+  EXPECT_NEAR(time(140, 0), 140.0 / 132, 1e-9);
+}
+
 TEST_F(CostModel, MmaTilesAreAsWideAsThePanel) {
   MatmulProblem p = problem(encoding(16, 32, 256), 4096, true);
   p.xFeatureMajor = p.yFeatureMajor = true;
@@ -262,6 +310,12 @@ TEST_F(CostModel, MmaTilesAreAsWideAsThePanel) {
     });
     ASSERT_NE(mma, ranked.end());
     EXPECT_EQ(mma->first.getTileOutputs(), outputs);
+    auto *persistent = llvm::find_if(ranked, [](auto &entry) {
+      return entry.first.getProduct().getProductName() == "mma" &&
+             entry.first.isPersistent();
+    });
+    ASSERT_NE(persistent, ranked.end());
+    EXPECT_LT(persistent->second.seconds, 1.1 * mma->second.seconds);
   }
 }
 

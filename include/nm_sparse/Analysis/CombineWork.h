@@ -27,14 +27,14 @@ struct Work {
   double clock = 1;           ///< and clocks of one in a second.
   double streamK = 0; ///< 1 where CTAs share tiles along the contraction.
   double steps = 0;   ///< K steps of one CTA.
-  double stages = 0;  ///< Of its ring; 0 where it has none.
+  double stages = 0;  ///< Stages of its ring; 0 where it has none.
 
   // One K step of one CTA.
   double math = 0;     ///< Seconds of its flops, at the ceiling of the units.
   double products = 0; ///< Instructions of tensor cores that begin.
   double issued = 0;   ///< Instructions of all warps, by each of 4 schedulers.
-  /// Of the warp that has most: seconds of its flops, products that begin, and
-  /// waits for memory and for instructions, one after the other.
+  /// The warp that has most does these: seconds of flops, products that begin,
+  /// and waits for memory and for instructions, one after the other.
   double ownMath = 0, ownProducts = 0, waits = 0, links = 0;
   /// Seconds of bytes from L2: of activations, of the weight, and of tokens
   /// that a tile has beyond the last one, which are zeros.
@@ -65,7 +65,7 @@ struct Work {
   double transposed = 0, aligned = 0;
 };
 
-/// What a unit of work costs, in one family of kernels.
+/// Costs of a unit of work, in one family of kernels.
 struct ProductCosts {
   double math = 1;    ///< Times the seconds at the ceiling.
   double product = 0; ///< Clocks of an SM for an instruction to begin,

@@ -22,10 +22,11 @@ namespace mlir::nm_sparse {
 /// are taken to be alike, and the rates are its own.
 const SharedCosts &getSharedCosts(const Chip &chip);
 
-/// What a family of kernels costs; ProductCostInterface::getFamily names it.
+/// The costs of a family of kernels, which ProductCostInterface::getFamily
+/// names.
 const ProductCosts &getProductCosts(llvm::StringRef family, const Chip &chip);
 
-/// What the vendor's dense products cost, on tensor cores or on others.
+/// The costs of the vendor's dense products, on tensor cores or on others.
 const DenseCosts &getDenseCosts(bool onTensorCores, const Chip &chip);
 
 /// Clusters of so many CTAs, one on an SM each, that run at once: a cluster is

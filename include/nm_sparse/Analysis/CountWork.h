@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What products count their work with. How long it takes together is for
-// CombineWork.h to say.
+// Products count their work with these. CombineWork.h says how long it takes
+// together.
 //
 //===----------------------------------------------------------------------===//
 
@@ -46,9 +46,9 @@ double getValueBytes(const MatmulProblem &problem);
 Work countWhole(const MatmulProblem &problem, ScheduleAttr schedule,
                 int64_t resident, const Chip &chip);
 
-/// What CTAs that copy tiles of both operands into shared memory do. They have
-/// so many flops, and their products read so many bytes of shared memory, in a
-/// K step of one of them.
+/// The work of CTAs that copy tiles of both operands into shared memory. They
+/// have so many flops, and their products read so many bytes of shared memory,
+/// in a K step of one of them.
 Work countTiles(const MatmulProblem &problem, ScheduleAttr schedule,
                 const Chip &chip, double flops, double sharedReads);
 
@@ -56,6 +56,10 @@ Work countTiles(const MatmulProblem &problem, ScheduleAttr schedule,
 /// so many in a K step; those that take longer count several times.
 double countSingles(const MatmulProblem &problem, ScheduleAttr schedule,
                     double elements);
+
+/// Tokens of a tile that the tensor memory accelerator copies: those that there
+/// are, or where tokens are neighbours, whole lines of them.
+int64_t countBulkTokens(const MatmulProblem &problem, int64_t tileTokens);
 
 /// K steps of a CTA of a weight of bitmaps, and the tiles of it in each.
 std::pair<double, int64_t> countBitmapSteps(const MatmulProblem &problem,

@@ -28,9 +28,6 @@ using namespace mlir::nm_sparse;
 /// the part by which those have more whose values lie in pieces that are known
 /// at run time.
 static constexpr double kFragmentInstructions = 60, kSeveralPieces = 0.5;
-/// Tokens whose activations lie side by side in shared memory where they are
-/// feature-major; and in memory, where rows are aligned to 16 bytes.
-static constexpr int64_t kLineTokens = 64, kRowTokens = 8;
 
 static constexpr int64_t kWarpgroup = 128, kProductOutputs = 64;
 
@@ -83,10 +80,7 @@ static Work countExpanded(const MatmulProblem &problem, ScheduleAttr schedule,
   work.ownMath = work.math / warpgroups;
   work.ownProducts = work.waits = fragments / warpgroups;
 
-  int64_t copied = std::min(tokens, problem.tokens);
-  if (problem.xFeatureMajor)
-    copied = std::min<int64_t>(llvm::alignTo(tokens, kLineTokens),
-                               llvm::alignTo(problem.tokens, kRowTokens));
+  int64_t copied = countBulkTokens(problem, tokens);
   double weight =
       double(stepTiles * tile.values) * outputs * getValueBytes(problem);
   work.x = getL2Seconds(rows * double(copied) * bytes, chip);

@@ -19,9 +19,6 @@
 using namespace mlir;
 using namespace mlir::nm_sparse;
 
-/// Tokens whose activations lie side by side in shared memory where they are
-/// feature-major; and in memory, where rows are aligned to 16 bytes.
-static constexpr int64_t kLineTokens = 64, kRowTokens = 8;
 /// Registers of a thread beside the accumulators of its warpgroup, where it is
 /// the only one.
 static constexpr int64_t kLoneRegisters = 38;
@@ -61,14 +58,6 @@ static int64_t getPieceBytes(const MatmulProblem &problem) {
                  : kMostPieceBytes;
 }
 
-/// Tokens of a tile that are copied.
-static int64_t countCopiedTokens(const MatmulProblem &problem, int64_t tokens) {
-  if (problem.xFeatureMajor)
-    return std::min<int64_t>(llvm::alignTo(tokens, kLineTokens),
-                             llvm::alignTo(problem.tokens, kRowTokens));
-  return std::min(tokens, problem.tokens);
-}
-
 static Work countSparse(const MatmulProblem &problem, ScheduleAttr schedule,
                         const Chip &chip) {
   Work work = countWhole(problem, schedule,
@@ -94,7 +83,7 @@ static Work countSparse(const MatmulProblem &problem, ScheduleAttr schedule,
   double xRows = rows;
   if (schedule.gathersX())
     xRows *= double(schedule.getTilePanels(problem.encoding));
-  auto copied = double(countCopiedTokens(problem, tokens));
+  auto copied = double(countBulkTokens(problem, tokens));
   double weight = double(stepTiles * problem.bitmap->values) * outputs *
                   getValueBytes(problem);
   work.shared = getSharedSeconds(xRows * double(tokens) * bytes + weight, chip);

@@ -91,7 +91,7 @@ def test_judge_choices(chosen, monkeypatch):
     assert "by one loop takes 1.000 times" in text
     scores["slow"]["time"] = 0.5
     assert "chooses what time" in energy_choice.judge(chosen, pathlib.Path("none"))[1]
-    # What is no longer legal cannot be chosen.
+    # A schedule that is no longer legal cannot be chosen.
     scores.clear()
     with pytest.raises(SystemExit, match="at least one schedule must be legal"):
         energy_choice.judge(chosen, pathlib.Path("none"))

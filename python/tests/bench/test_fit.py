@@ -97,14 +97,27 @@ def test_more_work_never_takes_less(formula, costs):
         least = more
 
 
+def least(made):
+    """The times of the fastest kernels of each layer."""
+    times = {}
+    for one in made.samples:
+        times[one.layer] = min(one.us, times.get(one.layer, one.us))
+    return times.values()
+
+
 @needs_formula
 def test_judging_compares_the_first_with_the_best(formula, costs, capsys):
     made = make(formula, costs, 3)
     right = formula.predict(made, costs)
-    assert not fit.judge(made, right)
-    assert "in 100.0 %; the first one takes 1.000 times" in capsys.readouterr().out
-    missed = fit.judge(made, 1.2 * right)
+    assert not fit.judge(made, right, 0.8 * right)
+    assert "in 100.0 %" in capsys.readouterr().out
+    missed = fit.judge(made, 1.2 * right, right)
     assert [bar.split(" 0.")[0] for bar in missed] == ["median error"]
+    # Kernels take longer than the 10 us of dense, which is predicted to take longer.
+    (slow, *_) = fit.judge(made, right, 2 * right)
+    assert (
+        slow == f"{sum(one > 10.5 for one in least(made))} slower than dense, not said"
+    )
 
 
 def test_losses_are_of_the_first_schedules():
@@ -114,6 +127,9 @@ def test_losses_are_of_the_first_schedules():
     # Ranked as they are numbered: the last of the first 12 takes 9 us, the best 7.
     ((first, one),) = fit.losses(counted, range(14))
     assert first == 9 / 7 and one == 20 / 7
+    # Of 12 the best is always one of the first.
+    counted.samples = kernels[:12]
+    assert fit.losses(counted, range(12)) == [(None, 20 / 9)]
 
 
 def test_samples_are_lines(tmp_path):
