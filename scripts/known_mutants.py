@@ -55,7 +55,7 @@ COPIED = (
     "block-mma-feature-copy-resident-3of8-8 parts-mma-roles-28of32 "
     "parts-wgmma-panels-11of32 parts-wgmma-persistent-20of32 "
     "parts-wgmma-stream-11of16 warps-sp-ring-token warps-sp-ring-feature "
-    f"warps-sp-stream-token warps-sp-stream-feature {LEVELS_FEATURE} "
+    f"warps-sp-stream-token warps-sp-stream-feature {LEVELS} "
     "ragged-mma-producers ragged-wgmma ragged-wgmma-persistent "
     "shuffled-mma-producers shuffled-wgmma shuffled-wgmma-persistent "
     "convolution-mma-producers convolution-wgmma convolution-wgmma-persistent"

@@ -48,6 +48,8 @@ config.test_exec_root = os.path.join(config.nm_sparse_obj_root, "test")
 
 llvm_config.with_environment("PATH", config.llvm_tools_dir, append_path=True)
 llvm_config.with_environment("PATH", config.nm_sparse_tools_dir, append_path=True)
+# Tests say which databases of measured schedules they read.
+config.environment["NM_SPARSE_TUNED"] = ""
 config.substitutions.append(("%nm_lib_dir", config.nm_sparse_lib_dir))
 config.substitutions.append(("%nm_src", config.nm_sparse_src_root))
 config.substitutions.append(("%nm_bin", config.nm_sparse_tools_dir))

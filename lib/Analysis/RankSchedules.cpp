@@ -4,7 +4,11 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "nm_sparse/Analysis/ProductCost.h"
 #include "nm_sparse/Analysis/ScheduleEnumerator.h"
+#include <map>
+#include <set>
+#include <tuple>
 
 using namespace mlir;
 using namespace mlir::nm_sparse;
@@ -27,9 +31,9 @@ void nm_sparse::addScheduleProposer(NMTileDialect &dialect,
   dialect.getRegisteredInterface<ScheduleProposers>()->list.push_back(proposer);
 }
 
-SmallVector<std::pair<ScheduleAttr, Prediction>>
-nm_sparse::rankSchedules(const MatmulProblem &problem, const Chip &chip,
-                         Objective objective) {
+SmallVector<Ranked> nm_sparse::rankSchedules(const MatmulProblem &problem,
+                                             const Chip &chip,
+                                             Objective objective) {
   ScheduleEnumerator enumerator(problem, chip);
   MLIRContext *context = problem.encoding.getContext();
   auto *dialect = context->getLoadedDialect<NMTileDialect>();
@@ -49,8 +53,34 @@ nm_sparse::rankSchedules(const MatmulProblem &problem, const Chip &chip,
                            -ranked[i].first.getStages(), i);
   };
   llvm::sort(order, [&](unsigned a, unsigned b) { return key(a) < key(b); });
-  SmallVector<std::pair<ScheduleAttr, Prediction>> sorted;
+  SmallVector<Ranked> sorted;
   for (unsigned i : order)
     sorted.push_back(ranked[i]);
   return sorted;
+}
+
+SmallVector<Ranked> nm_sparse::takeDistinct(ArrayRef<Ranked> ranked,
+                                            size_t count, bool ofEach) {
+  // Without its ring and the place of its index.
+  auto getKey = [](ScheduleAttr schedule) {
+    return std::make_tuple(
+        schedule.getTile().vec(),
+        Attribute(schedule.getProduct()).getAsOpaquePointer(),
+        Attribute(schedule.getGrid()).getAsOpaquePointer(),
+        schedule.getProducers(), schedule.hasBulkValues(), schedule.gathersX());
+  };
+  std::set<decltype(getKey(ScheduleAttr()))> seen;
+  std::map<StringRef, size_t> taken;
+  SmallVector<Ranked> chosen;
+  for (const auto &[schedule, prediction] : ranked) {
+    size_t &number =
+        taken[ofEach ? getCost(schedule).getFamily(schedule) : StringRef()];
+    if (number == count)
+      continue;
+    if (!seen.insert(getKey(schedule)).second)
+      continue;
+    chosen.emplace_back(schedule, prediction);
+    ++number;
+  }
+  return chosen;
 }

@@ -21,9 +21,6 @@
 #include "nm_sparse/Support/ErrorCollector.h"
 #include "nm_sparse/Tuning/TuningDatabase.h"
 #include "llvm/Support/FormatVariadic.h"
-#include <map>
-#include <set>
-#include <tuple>
 #include <vector>
 
 using namespace mlir;
@@ -33,32 +30,6 @@ static std::string print(Attribute attribute) {
   std::string text;
   llvm::raw_string_ostream(text) << attribute;
   return text;
-}
-
-SmallVector<Ranked> nm_sparse::takeDistinct(ArrayRef<Ranked> ranked,
-                                            size_t count, bool ofEach) {
-  // Without its ring and the place of its index.
-  auto getKey = [](ScheduleAttr schedule) {
-    return std::make_tuple(
-        schedule.getTile().vec(),
-        Attribute(schedule.getProduct()).getAsOpaquePointer(),
-        Attribute(schedule.getGrid()).getAsOpaquePointer(),
-        schedule.getProducers(), schedule.hasBulkValues(), schedule.gathersX());
-  };
-  std::set<decltype(getKey(ScheduleAttr()))> seen;
-  std::map<StringRef, size_t> taken;
-  SmallVector<Ranked> chosen;
-  for (const auto &[schedule, prediction] : ranked) {
-    size_t &number =
-        taken[ofEach ? getCost(schedule).getFamily(schedule) : StringRef()];
-    if (number == count)
-      continue;
-    if (!seen.insert(getKey(schedule)).second)
-      continue;
-    chosen.emplace_back(schedule, prediction);
-    ++number;
-  }
-  return chosen;
 }
 
 template <typename T, size_t N>

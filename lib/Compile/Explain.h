@@ -7,7 +7,7 @@
 #ifndef NM_SPARSE_LIB_COMPILE_EXPLAIN_H
 #define NM_SPARSE_LIB_COMPILE_EXPLAIN_H
 
-#include "nm_sparse/Analysis/Objective.h"
+#include "nm_sparse/Analysis/CostModel.h"
 #include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
 #include "nm_sparse/Energy/CombineEnergy.h"
 #include "nm_sparse/Target/Target.h"
@@ -47,13 +47,6 @@ double countActivations(MatmulOp op, int64_t tokens);
 /// left it, transposes, and the predicted time of that.
 void explainTransposes(llvm::raw_ostream &os, ModuleOp module, const Chip &chip,
                        int64_t tokens);
-
-using Ranked = std::pair<ScheduleAttr, Prediction>;
-
-/// The `count` best of `ranked`, of each family where `ofEach`. Schedules that
-/// differ in their ring and index alone run alike: of those, the best counts.
-SmallVector<Ranked> takeDistinct(ArrayRef<Ranked> ranked, size_t count,
-                                 bool ofEach);
 
 /// For each sparse matmul of `module`, as the layout stage left it, the `count`
 /// best schedules of each family of kernels for `tokens` tokens, as JSON; the

@@ -287,16 +287,31 @@ static void addTargetOptions(CommandLine &line, CompileOptions &options) {
   });
 }
 
+/// The compiler's own database for the GPU that kernels are chosen for; empty
+/// where it has none.
+static std::string findOwnDatabase(const CompileOptions &options) {
+  const GPUPipelineOptions &pipeline = options.pipeline;
+  if (options.host.databases.empty())
+    return "";
+  StringRef gpu = findChip(pipeline.chip, pipeline.gpu)->gpu;
+  SmallString<128> path(options.host.databases);
+  llvm::sys::path::append(path, gpu + ".jsonl");
+  return llvm::sys::fs::exists(path) ? path.str().str() : "";
+}
+
 /// The databases of measured schedules.
 static void chooseTuned(CompileOptions &options) {
-  if (options.tuned.empty())
+  if (options.tuned.empty()) {
     if (std::optional<std::string> names =
             llvm::sys::Process::GetEnv("NM_SPARSE_TUNED")) {
       SmallVector<StringRef> files;
       StringRef(*names).split(files, llvm::sys::EnvPathSeparator, -1,
                               /*KeepEmpty=*/false);
       options.tuned.assign(files.begin(), files.end());
+    } else {
+      options.tuned.push_back(findOwnDatabase(options));
     }
+  }
   // An empty name is none.
   llvm::erase(options.tuned, "");
   options.pipeline.tuned = options.tuned;

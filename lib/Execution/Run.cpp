@@ -6,29 +6,17 @@
 
 #include "nm_sparse/Execution/Run.h"
 
-#include "Inputs/Inputs.h"
-#include "Inputs/Memory.h"
-#include "Lowering/Entry.h"
 #include "Lowering/HostNames.h"
 #include "Lowering/Lowering.h"
-#include "Lowering/StoreWeights.h"
-#include "Lowering/Target.h"
 #include "Report/Bench.h"
 #include "Report/Check.h"
 #include "Report/EmulationReport.h"
 #include "Report/Output.h"
-#include "mlir/Interfaces/CallInterfaces.h"
-#include "mlir/Pass/PassManager.h"
-#include "mlir/Transforms/Passes.h"
-#include "nm_sparse/Chip/Chip.h"
+#include "RunInput.h"
 #include "nm_sparse/Execution/Host/UseEmulator.h"
-#include "nm_sparse/InitAll.h"
 #include "nm_sparse/Pipelines/Pipelines.h"
-#include "nm_sparse/Pipelines/Run.h"
-#include "nm_sparse/Runtime/Driver.h"
 #include "nm_sparse/Runtime/Error.h"
 #include "nm_sparse/Runtime/Recorder.h"
-#include "nm_sparse/Support/ReadModule.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <cerrno>
 #include <cstring>
@@ -81,120 +69,40 @@ public:
   llvm::Expected<RunReport> run();
 
 private:
-  static DialectRegistry makeRegistry(const RunRequest &request) {
-    DialectRegistry registry;
-    registerAllDialects(registry);
-    if (request.extend)
-      request.extend(registry);
-    return registry;
-  }
-  llvm::Error resolveDevice();
-  llvm::Error makeArguments();
-  llvm::Error openGPU();
-  llvm::Error openEmulator();
   llvm::Expected<Lowered> lower();
   /// Calls the entry function, with the GPU shared if the run takes a lock.
-  llvm::Expected<std::vector<HostArray>> call(CompiledModule &function,
-                                              std::vector<Argument> &arguments,
-                                              ArrayRef<ResultType> types);
+  llvm::Expected<std::vector<HostArray>> call();
   llvm::Error execute();
   llvm::Error check();
   llvm::Error bench();
 
   const RunRequest &request;
   MLIRContext context;
-  OwningOpRef<ModuleOp> module;
-  func::FuncOp entry;
-  Device device = Device::CPU; ///< Never Auto.
-  std::string chip, gpu;       ///< Empty on a CPU; `gpu` also if unknown.
-  Inputs inputs;
-  SmallVector<ResultType> resultTypes;
+  RunDevice device;
+  RunInput input;
   std::unique_ptr<CompiledModule> compiled;
   std::vector<Argument> arguments;
   std::vector<HostArray> results;
   RunReport report;
 };
 
-llvm::Error Runner::resolveDevice() {
-  device = request.device;
-  if (device == Device::Auto)
-    device =
-        !isEmulating() && nmsDeviceAvailable() ? Device::CUDA : Device::Emulate;
-  if (request.bench && device != Device::CUDA)
-    return llvm::createStringError(
-        (request.energy ? "--energy measures" : "--bench times") +
-        Twine(" kernels on a GPU, and this run is not on one: use --device "
-              "cuda where there is one"));
-  if (request.bankConflicts && device != Device::Emulate)
-    return llvm::createStringError(
-        "--bank-conflicts are counted by the emulator, and this run is not on "
-        "it: use --device emulate");
-  if (!request.lowered.empty() && device == Device::CPU)
-    return llvm::createStringError(
-        "--lowered runs kernels, which --device cpu does not: use emulate or "
-        "cuda");
-  if (device == Device::CUDA)
-    return openGPU();
-  if (device == Device::Emulate)
-    return openEmulator();
-  report.json["device"] = "cpu";
-  return llvm::Error::success();
-}
-
-llvm::Error Runner::openGPU() {
-  if (isEmulating())
-    return llvm::createStringError(
-        "--device cuda: this process emulates a GPU already: use a run of its "
-        "own");
-  if (!nmsDeviceAvailable())
-    return llvm::createStringError(nmsLastError());
-  auto own = getDeviceChip();
-  if (!own)
-    return own.takeError();
-  chip = request.chip.empty() ? *own : request.chip;
-  report.json["device"] = "cuda";
-  report.json["chip"] = chip;
-  NmsDeviceInfo info;
-  if (!nmsDeviceInfo(&info)) {
-    report.json["gpu"] = std::string(info.name);
-    gpu = getGPUOfDevice(info.name).str();
-  }
-  return chooseRates(chip, request.gpu, gpu);
-}
-
-llvm::Error Runner::openEmulator() {
-  EmulatorOptions options;
-  if (!request.chip.empty())
-    options.chip = request.chip;
-  options.jobs = request.emulatorJobs;
-  options.lastFirst = request.lastFirst;
-  options.countsBanks = request.bankConflicts;
-  chip = options.chip;
-  report.json["device"] = "emulate";
-  report.json["chip"] = chip;
-  if (llvm::Error error = chooseRates(chip, request.gpu, gpu))
-    return error;
-  return useEmulator(options);
-}
-
 llvm::Expected<Lowered> Runner::lower() {
-  StringRef name = entry.getSymName();
-  if (device == Device::CPU)
-    return lowerForCPU(*module, name);
-  StringRef format = device == Device::Emulate ? "mlir" : "isa";
+  StringRef name = input.entry.getSymName();
+  if (device.kind == Device::CPU)
+    return lowerForCPU(*input.module, name);
+  StringRef format = device.kind == Device::Emulate ? "mlir" : "isa";
   if (!request.lowered.empty())
-    return lowerFromNVVM(context, request.lowered, name, inputs.packed,
-                         resultTypes, format);
-  return lowerForGPU(*module, name, chip, gpu, request, format);
+    return lowerFromNVVM(context, request.lowered, name, input.inputs.packed,
+                         input.resultTypes, format);
+  return lowerForGPU(*input.module, name, device.chip, device.gpu, request,
+                     format);
 }
 
-llvm::Expected<std::vector<HostArray>>
-Runner::call(CompiledModule &function, std::vector<Argument> &arguments,
-             ArrayRef<ResultType> types) {
+llvm::Expected<std::vector<HostArray>> Runner::call() {
   auto lock = DeviceLock::take(request.lock, /*alone=*/false);
   if (!lock)
     return lock.takeError();
-  return function.call(kHostEntry, arguments, types);
+  return compiled->call(kHostEntry, arguments, input.resultTypes);
 }
 
 llvm::Error Runner::execute() {
@@ -210,13 +118,13 @@ llvm::Error Runner::execute() {
   for (const std::string &schedule : lowered->schedules)
     report.text += "  schedule " + schedule + "\n";
 
-  if (device != Device::CPU && request.lowered.empty() &&
+  if (device.kind != Device::CPU && request.lowered.empty() &&
       lowered->schedules.empty())
     report.text += "  no contraction with an encoded weight: nothing here is "
                    "sparse\n";
 
-  arguments = inputs.packed;
-  auto returned = call(*compiled, arguments, resultTypes);
+  arguments = std::move(input.inputs.packed);
+  auto returned = call();
   if (!returned)
     return returned.takeError();
   results = std::move(*returned);
@@ -227,37 +135,26 @@ llvm::Error Runner::execute() {
   if (isEmpty && request.bench)
     return llvm::createStringError(
         "--bench: every result is empty: nothing to time");
-  if (device == Device::Emulate)
+  if (device.kind == Device::Emulate)
     reportEmulation(takeEmulatorUse(), report);
   return llvm::Error::success();
 }
 
 llvm::Error Runner::check() {
-  auto lowered = lowerForReference(*module, entry.getSymName());
-  if (!lowered)
-    return lowered.takeError();
-  auto wantTypes = getResultTypes(lowered->type);
-  if (!wantTypes)
-    return wantTypes.takeError();
-  auto copies = convertArguments(inputs.dense, lowered->type);
-  if (!copies)
-    return copies.takeError();
-  inputs = Inputs();
-  auto reference = CompiledModule::create(lowered->module.get(), 2);
-  if (!reference)
-    return reference.takeError();
-  auto want = call(**reference, *copies, *wantTypes);
+  auto lock = DeviceLock::take(request.lock, /*alone=*/false);
+  if (!lock)
+    return lock.takeError();
+  auto want = input.computeReference();
   if (!want)
     return want.takeError();
-
-  SmallVector<double> tolerances = getDefaultTolerances(entry);
+  SmallVector<double> tolerances = getDefaultTolerances(input.entry);
   if (request.tolerance >= 0)
     tolerances.assign(tolerances.size(), request.tolerance);
   return compareResults(results, *want, tolerances, report);
 }
 
 llvm::Error Runner::bench() {
-  auto products = findProducts(*module, request.dynamicSize);
+  auto products = findProducts(*input.module, request.dynamicSize);
   if (!products)
     return products.takeError();
   auto lock = DeviceLock::take(request.lock, /*alone=*/true);
@@ -268,7 +165,7 @@ llvm::Error Runner::bench() {
   int64_t sets = getNumSets(*products, arguments);
   llvm::Error error = llvm::Error::success();
   for (int64_t set = 0; set < sets && !error; ++set) {
-    auto returned = compiled->call(kHostEntry, arguments, resultTypes);
+    auto returned = compiled->call(kHostEntry, arguments, input.resultTypes);
     if (!returned)
       error = returned.takeError();
   }
@@ -280,79 +177,30 @@ llvm::Error Runner::bench() {
   return error;
 }
 
-llvm::Error Runner::makeArguments() {
-  // Called functions also determine what the arguments must be.
-  OwningOpRef<ModuleOp> inlined;
-  func::FuncOp whole = entry;
-  WalkResult calls =
-      entry.walk([](CallOpInterface) { return WalkResult::interrupt(); });
-  if (calls.wasInterrupted()) {
-    inlined = cast<ModuleOp>((*module)->clone());
-    if (llvm::Error error =
-            runPipeline(*inlined, "inlining", [](OpPassManager &pm) {
-              pm.addPass(createInlinerPass({}, [](OpPassManager &) {}));
-            }))
-      return error;
-    whole = inlined->lookupSymbol<func::FuncOp>(entry.getSymName());
-  }
-  if (llvm::Error error = checkIndexArguments(whole))
-    return error;
-  auto extents = deriveExtents(whole, request.dynamicSize);
-  if (!extents)
-    return extents.takeError();
-  if (llvm::Error error = checkMemory(entry, *extents, device, request.check))
-    return error;
-  auto made = makeInputs(entry, whole, *extents, request.seed, request.density);
-  if (!made)
-    return made.takeError();
-  inputs = std::move(*made);
-  if (device == Device::CPU)
-    return llvm::Error::success();
-  GPUPipelineOptions options;
-  setOptions(request, chip, gpu, options);
-  return storeWeights(*module, entry.getSymName(), options, inputs.packed);
-}
-
 llvm::Expected<RunReport> Runner::run() {
   report.json["file"] = llvm::json::fixUTF8(request.file);
   report.json["size"] = request.dynamicSize;
   report.json["seed"] = int64_t(request.seed);
-  if (llvm::Error error = resolveDevice())
-    return std::move(error);
-  auto parsed = readModule(context, request.file);
-  if (!parsed)
-    return parsed.takeError();
-  module = std::move(*parsed);
-  // Arguments are made of the encodings that the types have here.
-  if (llvm::Error error = settleEncodings(*module))
-    return error;
-  auto found = findEntry(*module, request.entry);
-  if (!found)
-    return found.takeError();
-  entry = cast<func::FuncOp>(*found);
-  if (llvm::Error error = dropUnreachable(*module, entry))
-    return std::move(error);
-  report.json["entry"] = entry.getSymName().str();
-  for (const WeightBinding &binding : request.bindings)
-    if (llvm::Error error = bindWeight(entry, binding))
-      return std::move(error);
-  if (!request.schedule.empty())
-    if (llvm::Error error = forceSchedule(*module, request.schedule))
-      return std::move(error);
-
-  auto types = getResultTypes(entry.getFunctionType());
-  if (!types)
-    return types.takeError();
-  resultTypes = *types;
-  if (llvm::Error error = makeArguments())
+  auto opened = RunDevice::open(request);
+  if (!opened)
+    return opened.takeError();
+  device = std::move(*opened);
+  for (auto &[key, value] : device.details)
+    report.json[key] = value;
+  auto read = RunInput::read(context, request);
+  if (!read)
+    return read.takeError();
+  input = std::move(*read);
+  report.json["entry"] = input.entry.getSymName().str();
+  if (llvm::Error error = input.makeArguments(request, device))
     return std::move(error);
 
-  report.text =
-      llvm::formatv("{0} @{1} on {2}{3}\n", request.file, entry.getSymName(),
-                    device == Device::CUDA      ? "CUDA, "
-                    : device == Device::Emulate ? "the emulator, "
-                                                : "the CPU",
-                    chip);
+  report.text = llvm::formatv(
+      "{0} @{1} on {2}{3}\n", request.file, input.entry.getSymName(),
+      device.kind == Device::CUDA      ? "CUDA, "
+      : device.kind == Device::Emulate ? "the emulator, "
+                                       : "the CPU",
+      device.chip);
   if (llvm::Error error = execute())
     return std::move(error);
   if (!request.output.empty())

@@ -120,6 +120,7 @@ void nm_sparse::buildSchedulePipeline(OpPassManager &pm,
   tuned.files = llvm::to_vector(options.tuned);
   tuned.chip = options.chip;
   tuned.gpu = options.gpu;
+  tuned.objective = options.objective;
   tuned.tokens = getExpectedTokens(options);
   pm.addPass(createNMSparseApplyTunedPass(tuned));
   NMSparseSelectSchedulePassOptions select;

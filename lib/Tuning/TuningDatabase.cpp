@@ -15,8 +15,14 @@ using namespace mlir;
 using namespace mlir::nm_sparse;
 
 /// The version that each line names. Files of another version are refused: a
-/// field that is not known could change what was measured.
-static constexpr int64_t kVersion = 1;
+/// field that is not known could change what was measured. Lines of the first
+/// version name no objective, which is time.
+static constexpr int64_t kVersion = 1, kObjectiveVersion = 2;
+
+static constexpr std::pair<StringLiteral, Objective> objectives[] = {
+    {"time", Objective::Time},
+    {"energy", Objective::Energy},
+    {"edp", Objective::EDP}};
 
 llvm::json::Object nm_sparse::toJSON(const TunedProblem &problem) {
   return llvm::json::Object{{"version", kVersion},
@@ -43,7 +49,41 @@ llvm::json::Object nm_sparse::toJSON(const TunedEntry &entry) {
   object["dense_us"] = entry.denseUs;
   object["compiler"] = entry.compiler;
   object["driver"] = entry.driver;
+  if (!entry.code.empty())
+    object["code"] = entry.code;
+  if (entry.millijoules > 0) {
+    object["mj"] = entry.millijoules;
+    object["dense_mj"] = entry.denseMillijoules;
+  }
+  if (entry.objective == Objective::Time)
+    return object;
+  object["version"] = kObjectiveVersion;
+  for (auto [name, objective] : objectives)
+    if (objective == entry.objective)
+      object["objective"] = name;
   return object;
+}
+
+/// Reads what not every line has.
+static bool readOptional(llvm::json::ObjectMapper &fields, int64_t version,
+                         TunedEntry &entry, llvm::json::Path path) {
+  if (!fields.mapOptional("code", entry.code) ||
+      !fields.mapOptional("mj", entry.millijoules) ||
+      !fields.mapOptional("dense_mj", entry.denseMillijoules))
+    return false;
+  if (version == kVersion)
+    return true;
+  std::string text;
+  if (!fields.map("objective", text))
+    return false;
+  const auto *found = llvm::find_if(
+      objectives, [&](const auto &one) { return one.first == text; });
+  if (found == std::end(objectives)) {
+    path.field("objective").report("legal are time, energy and edp");
+    return false;
+  }
+  entry.objective = found->second;
+  return true;
 }
 
 /// Returns true if `entry` is of some problem and some time; else reports why
@@ -78,8 +118,8 @@ bool nm_sparse::fromJSON(const llvm::json::Value &value, TunedEntry &entry,
   int64_t version = 0;
   if (!fields || !fields.map("version", version))
     return false;
-  if (version != kVersion) {
-    path.field("version").report("this compiler reads version 1");
+  if (version != kVersion && version != kObjectiveVersion) {
+    path.field("version").report("this compiler reads versions 1 and 2");
     return false;
   }
   return fields.map("gpu", problem.gpu) &&
@@ -97,7 +137,8 @@ bool nm_sparse::fromJSON(const llvm::json::Value &value, TunedEntry &entry,
          fields.map("spread", entry.spread) &&
          fields.map("dense_us", entry.denseUs) &&
          fields.map("compiler", entry.compiler) &&
-         fields.map("driver", entry.driver) && isLegal(entry, path);
+         fields.map("driver", entry.driver) &&
+         readOptional(fields, version, entry, path) && isLegal(entry, path);
 }
 
 static llvm::Expected<TunedEntry> parseLine(StringRef line, StringRef where) {
@@ -134,16 +175,61 @@ llvm::Error TuningDatabase::read(StringRef path) {
   return llvm::Error::success();
 }
 
+/// Entries by different objectives are of different layers.
+static std::string getKey(const TunedProblem &problem, Objective objective) {
+  return problem.getLayer() + std::to_string(int(objective));
+}
+
+/// What the best entry for a problem has least of.
+static double rate(const TunedEntry &entry) {
+  if (entry.objective == Objective::Time)
+    return entry.us;
+  return entry.objective == Objective::Energy ? entry.millijoules
+                                              : entry.us * entry.millijoules;
+}
+
 void TuningDatabase::add(TunedEntry entry) {
-  auto &layer = layers[entry.problem.getLayer()];
+  auto &layer = layers[getKey(entry.problem, entry.objective)];
   int64_t tokens = entry.problem.tokens;
   auto [found, isNew] = layer.try_emplace(tokens, entry);
-  if (!isNew && entry.us < found->second.us)
+  if (!isNew && rate(entry) < rate(found->second))
     found->second = std::move(entry);
 }
 
-const TunedEntry *TuningDatabase::find(const TunedProblem &problem) const {
-  auto layer = layers.find(problem.getLayer());
+llvm::Error TuningDatabase::append(StringRef path, const TunedEntry &entry) {
+  auto fail = [&](std::error_code code) {
+    return llvm::createStringError("cannot write " + path.str() + ": " +
+                                   code.message());
+  };
+  std::error_code code;
+  llvm::raw_fd_ostream file(path, code, llvm::sys::fs::CD_OpenAlways,
+                            llvm::sys::fs::FA_Write, llvm::sys::fs::OF_Append);
+  if (code)
+    return fail(code);
+  // In one piece: several searches may write to one file.
+  std::string line;
+  llvm::raw_string_ostream(line) << llvm::json::Value(toJSON(entry)) << "\n";
+  file << line;
+  file.flush();
+  if (!file.has_error())
+    return llvm::Error::success();
+  code = file.error();
+  file.clear_error();
+  return fail(code);
+}
+
+const TunedEntry *TuningDatabase::findExact(const TunedProblem &problem,
+                                            Objective objective) const {
+  auto layer = layers.find(getKey(problem, objective));
+  if (layer == layers.end())
+    return nullptr;
+  auto entry = layer->second.find(problem.tokens);
+  return entry == layer->second.end() ? nullptr : &entry->second;
+}
+
+const TunedEntry *TuningDatabase::find(const TunedProblem &problem,
+                                       Objective objective) const {
+  auto layer = layers.find(getKey(problem, objective));
   if (layer == layers.end())
     return nullptr;
   // Doublings apart; a schedule for twice as many tokens is another one.
@@ -168,8 +254,15 @@ size_t TuningDatabase::size() const {
   return sum;
 }
 
-void TuningDatabase::print(llvm::raw_ostream &os) const {
+std::vector<const TunedEntry *> TuningDatabase::getEntries() const {
+  std::vector<const TunedEntry *> entries;
   for (const auto &[name, layer] : layers)
     for (const auto &[tokens, entry] : layer)
-      os << llvm::json::Value(toJSON(entry)) << "\n";
+      entries.push_back(&entry);
+  return entries;
+}
+
+void TuningDatabase::print(llvm::raw_ostream &os) const {
+  for (const TunedEntry *entry : getEntries())
+    os << llvm::json::Value(toJSON(*entry)) << "\n";
 }

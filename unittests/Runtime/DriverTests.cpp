@@ -255,6 +255,55 @@ TEST_F(DriverTest, CallsTakeTurns) {
   EXPECT_EQ(nmsRecordEnd(), 0);
 }
 
+TEST_F(DriverTest, ProgramsTakeTurns) {
+  EXPECT_NE(nmsRecordNext(), 0);
+  EXPECT_EQ(nmsRecordProgramCount(), 0);
+  ASSERT_EQ(nmsRecordBegin(), 0) << nmsLastError();
+  EXPECT_NE(nmsRecordNext(), 0);
+  EXPECT_NE(std::string(nmsLastError())
+                .find("no launch of the program before was recorded"),
+            std::string::npos);
+  // A program of one launch and one of three, each called twice.
+  void *k = kernel();
+  for (uint64_t call : {1, 2})
+    launch(k, 1, 0, call);
+  ASSERT_EQ(nmsRecordNext(), 0) << nmsLastError();
+  for (uint64_t call : {100, 100, 100, 200, 200, 200})
+    launch(k, 1, 0, call);
+  EXPECT_EQ(nmsRecordProgramCount(), 2);
+
+  NmsBenchOptions options = {};
+  options.sets = 2;
+  options.warmup = 1;
+  options.replays = 4;
+  NmsTiming timings[2];
+  NmsVersus dense;
+  ASSERT_EQ(nmsBenchPrograms(0, 64, 32, 16, 1, &options, timings, 2, &dense), 0)
+      << nmsLastError();
+  EXPECT_NEAR(timings[0].medianUs, 10, 1e-3);
+  EXPECT_NEAR(timings[1].medianUs, 30, 1e-3);
+  EXPECT_NEAR(dense.cublasBestUs, 20, 1e-3);
+  EXPECT_EQ(dense.ours.medianUs, 0);
+  // Without the dense product: once to estimate, and then with each set.
+  options.inner = 2;
+  fake().sumOfFirstParams = 0;
+  ASSERT_EQ(nmsBenchPrograms(0, 1, 1, 1, 1, &options, timings, 2, nullptr), 0)
+      << nmsLastError();
+  EXPECT_EQ(fake().sumOfFirstParams, (1u + 300u) + (1u + 2u) + (300u + 600u));
+  EXPECT_NEAR(timings[1].medianUs, 30, 1e-3);
+
+  // What is measured alone is one program, and no program is left out.
+  EXPECT_NE(nmsBenchRecorded(&options, timings), 0);
+  EXPECT_NE(std::string(nmsLastError())
+                .find("2 programs were recorded, and 1 are to be measured"),
+            std::string::npos);
+  EXPECT_NE(nmsBenchPrograms(0, 1, 1, 1, 1, &options, timings, 3, nullptr), 0);
+  EXPECT_NE(nmsBenchPrograms(0, 1, 1, 1, 1, &options, nullptr, 2, nullptr), 0);
+  options.sets = 4;
+  EXPECT_NE(nmsBenchPrograms(0, 1, 1, 1, 1, &options, timings, 2, nullptr), 0);
+  EXPECT_EQ(nmsRecordEnd(), 0);
+}
+
 TEST_F(DriverTest, BudgetLimitsTheSamples) {
   ASSERT_EQ(nmsRecordBegin(), 0) << nmsLastError();
   launch(kernel(), 1);

@@ -53,6 +53,22 @@ TEST_F(EnergyTest, IsPowerTimesTime) {
   EXPECT_EQ(ours.halfWidth, 0);
   EXPECT_NE(
       nmsEnergyAgainstCublas(3, 64, 32, 16, 1, 1, &options, &ours, &dense), 0);
+
+  // Two programs, the second of two launches.
+  ASSERT_EQ(nmsRecordNext(), 0) << nmsLastError();
+  launch(kernel(), 1);
+  launch(kernel(), 1);
+  NmsEnergy energies[2];
+  ASSERT_EQ(
+      nmsEnergyPrograms(1, 64, 32, 16, 1, 1, &options, energies, 2, &dense), 0)
+      << nmsLastError();
+  EXPECT_NEAR(energies[0].microseconds, 10, 1e-2);
+  EXPECT_NEAR(energies[1].microseconds, 20, 1e-2);
+  EXPECT_NEAR(energies[1].millijoules, 8, 0.8);
+  EXPECT_NEAR(dense.millijoules, 8, 0.8);
+  EXPECT_NE(nmsEnergyRecorded(&options, &ours), 0);
+  EXPECT_NE(nmsEnergyPrograms(1, 1, 1, 1, 1, 1, &options, nullptr, 2, nullptr),
+            0);
   EXPECT_EQ(nmsRecordEnd(), 0);
   EXPECT_NE(nmsEnergyRecorded(&options, &ours), 0);
 }

@@ -34,10 +34,17 @@ DenseWork countDenseWork(const MatmulProblem &problem, const Chip &chip);
 /// Predicted time of the dense product of this shape in the vendor's library.
 double predictDense(const MatmulProblem &problem, const Chip &chip);
 
+using Ranked = std::pair<ScheduleAttr, Prediction>;
+
 /// Every schedule worth comparing that fits the chip, best first.
-SmallVector<std::pair<ScheduleAttr, Prediction>>
-rankSchedules(const MatmulProblem &problem, const Chip &chip,
-              Objective objective = Objective::Time);
+SmallVector<Ranked> rankSchedules(const MatmulProblem &problem,
+                                  const Chip &chip,
+                                  Objective objective = Objective::Time);
+
+/// The `count` best of `ranked`, of each family where `ofEach`. Schedules that
+/// differ in their ring and index alone run alike: of those, the best counts.
+SmallVector<Ranked> takeDistinct(ArrayRef<Ranked> ranked, size_t count,
+                                 bool ofEach);
 
 } // namespace mlir::nm_sparse
 

@@ -25,6 +25,9 @@ struct CompileHost {
   llvm::raw_ostream *err = &llvm::errs();
   /// The program that the input `-` stands for; none: standard input.
   std::optional<llvm::StringRef> program;
+  /// The folder of databases of measured schedules, one for each GPU, that are
+  /// read where the user names none; empty: none are.
+  std::string databases;
   /// Files are collected here by the names that options give them; null: they
   /// are written.
   std::map<std::string, std::string> *files = nullptr;

@@ -76,6 +76,15 @@ NMS_API int nmsEnergyAgainstCublas(int32_t kind, int64_t m, int64_t n,
                                    const NmsEnergyOptions *options,
                                    NmsEnergy *ours, NmsEnergy *dense);
 
+/// Alternates loops of all programs that were recorded, and of that dense
+/// product unless `dense` is null. `energies` has one element for each of the
+/// `count` programs. Returns 0, or nonzero with nmsLastError() set.
+NMS_API int nmsEnergyPrograms(int32_t kind, int64_t m, int64_t n, int64_t k,
+                              int64_t batch, int32_t weightTransposed,
+                              const NmsEnergyOptions *options,
+                              NmsEnergy *energies, int32_t count,
+                              NmsEnergy *dense);
+
 /// The name of the lowest bit of `slowdowns` that is set, as "software power
 /// cap"; null for none.
 NMS_API const char *nmsSlowdownName(uint64_t slowdowns);

@@ -35,6 +35,14 @@ extern "C" {
 /// nmsRecordEnd. Returns 0, or nonzero when a recording is already open.
 NMS_API int nmsRecordBegin(void);
 
+/// What is recorded from now on is of another program; the first one needs no
+/// such call. Returns 0, or nonzero with nmsLastError() set when no recording
+/// is open or the program before has no launch.
+NMS_API int nmsRecordNext(void);
+
+/// Programs recorded so far; 0 when no recording is open.
+NMS_API int64_t nmsRecordProgramCount(void);
+
 /// Ends the recording: forgets the launches and releases the memory that was
 /// kept. Returns 0, or nonzero with nmsLastError() set.
 NMS_API int nmsRecordEnd(void);
@@ -67,7 +75,8 @@ typedef struct NmsTiming {
   int32_t replays, inner;
 } NmsTiming;
 
-/// Replays what was recorded. Returns 0, or nonzero with nmsLastError() set.
+/// Replays what was recorded, which must be one program. Returns 0, or nonzero
+/// with nmsLastError() set.
 NMS_API int nmsBenchRecorded(const NmsBenchOptions *options, NmsTiming *result);
 
 typedef struct NmsVersus {
@@ -89,6 +98,15 @@ typedef struct NmsVersus {
 NMS_API int nmsBenchAgainstCublas(int32_t kind, int64_t m, int64_t n, int64_t k,
                                   int64_t batch, const NmsBenchOptions *options,
                                   NmsVersus *result);
+
+/// Alternates replays of all programs that were recorded, each of which was
+/// called `sets` times, and of that dense product. `timings` has one element
+/// for each of the `count` programs. Where `dense` is null, the product is left
+/// out. Returns 0, or nonzero with nmsLastError() set.
+NMS_API int nmsBenchPrograms(int32_t kind, int64_t m, int64_t n, int64_t k,
+                             int64_t batch, const NmsBenchOptions *options,
+                             NmsTiming *timings, int32_t count,
+                             NmsVersus *dense);
 
 /// Measures only cuBLAS; `ours` and `speedup` of the result are zero. Needs no
 /// recording.

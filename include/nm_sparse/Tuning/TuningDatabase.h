@@ -10,11 +10,13 @@
 #ifndef NM_SPARSE_TUNING_TUNINGDATABASE_H
 #define NM_SPARSE_TUNING_TUNINGDATABASE_H
 
+#include "nm_sparse/Analysis/Objective.h"
 #include "nm_sparse/Dialect/NMSparse/IR/NMSparse.h"
 #include "llvm/Support/Error.h"
 #include "llvm/Support/JSON.h"
 #include <map>
 #include <string>
+#include <vector>
 
 namespace mlir::nm_sparse {
 
@@ -41,13 +43,17 @@ struct TunedProblem {
   std::string getLayer() const;
 };
 
-/// A problem and the fastest of the schedules that were measured for it.
+/// A problem and the best of the schedules that were measured for it.
 struct TunedEntry {
   TunedProblem problem;
-  std::string schedule; ///< The text of a #nm_tile.schedule.
-  double us = 0;        ///< Median time of the kernel, in microseconds.
-  double spread = 0;    ///< The samples vary by this share of the median.
-  double denseUs = 0;   ///< The dense product takes this; 0: not measured.
+  Objective objective = Objective::Time; ///< What it is the best by.
+  std::string schedule;                  ///< The text of a #nm_tile.schedule.
+  double us = 0;      ///< Median time of the kernel, in microseconds.
+  double spread = 0;  ///< The samples vary by this share of the median.
+  double denseUs = 0; ///< The dense product takes this; 0: not measured.
+  /// Energies of a call, as of the dense product; 0: not measured.
+  double millijoules = 0, denseMillijoules = 0;
+  std::string code;     ///< A number of the kernel's code; empty: not known.
   std::string compiler; ///< Version that made the kernel.
   std::string driver;   ///< Version that ran it.
 };
@@ -69,9 +75,20 @@ public:
 
   void add(TunedEntry entry);
 
+  /// Adds a line to the file, which is made if there is none. An error names
+  /// the file.
+  static llvm::Error append(StringRef path, const TunedEntry &entry);
+
   /// The entry of the same layer whose number of tokens is nearest, at most
-  /// twice or half as many; null where there is none.
-  const TunedEntry *find(const TunedProblem &problem) const;
+  /// twice or half as many; null where there is none. Entries by another
+  /// objective are of no use.
+  const TunedEntry *find(const TunedProblem &problem,
+                         Objective objective = Objective::Time) const;
+  /// The same for this number of tokens alone.
+  const TunedEntry *findExact(const TunedProblem &problem,
+                              Objective objective = Objective::Time) const;
+  /// All entries, those of one layer together and by tokens.
+  std::vector<const TunedEntry *> getEntries() const;
 
   size_t size() const;
   /// Prints all entries, those of one layer together and by tokens.

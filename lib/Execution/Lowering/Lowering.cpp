@@ -59,12 +59,14 @@ static std::string explainScheduleError(StringRef error, StringRef full,
       .str();
 }
 
-llvm::Error nm_sparse::forceSchedule(ModuleOp module, StringRef text) {
+/// The schedule that `text` is, with or without the name of the attribute.
+static llvm::Expected<ScheduleAttr> parseSchedule(MLIRContext &context,
+                                                  StringRef text) {
   bool isWrapped = !text.starts_with("#");
   std::string full = isWrapped
                          ? llvm::formatv("#nm_tile.schedule<{0}>", text).str()
                          : text.str();
-  auto attribute = parseAttributeText(*module.getContext(), full);
+  auto attribute = parseAttributeText(context, full);
   if (!attribute)
     return llvm::createStringError(
         llvm::formatv(
@@ -75,10 +77,27 @@ llvm::Error nm_sparse::forceSchedule(ModuleOp module, StringRef text) {
   auto schedule = dyn_cast<ScheduleAttr>(*attribute);
   if (!schedule)
     return llvm::createStringError("'" + text.str() + "' is not a schedule");
+  return schedule;
+}
+
+llvm::Error nm_sparse::forceSchedule(ModuleOp module, StringRef text) {
+  auto schedule = parseSchedule(*module.getContext(), text);
+  if (!schedule)
+    return schedule.takeError();
   module.walk([&](linalg::LinalgOp op) {
     if (hasEncodedWeight(op))
-      op->setAttr("nm_sparse.config", schedule);
+      op->setAttr("nm_sparse.config", *schedule);
   });
+  return llvm::Error::success();
+}
+
+/// Puts the schedule in `text` on every product of `module`, as the layout
+/// stage left it.
+static llvm::Error setTunedSchedule(ModuleOp module, StringRef text) {
+  auto schedule = parseSchedule(*module.getContext(), text);
+  if (!schedule)
+    return schedule.takeError();
+  module.walk([&](MatmulOp op) { op.setConfigAttr(*schedule); });
   return llvm::Error::success();
 }
 
@@ -127,6 +146,10 @@ llvm::Expected<Lowered> nm_sparse::lowerForGPU(ModuleOp module, StringRef entry,
             runPipeline(*lowered.module, ("stage " + stage.name).str(),
                         [&](OpPassManager &pm) { stage.build(pm, options); }))
       return std::move(error);
+    if (stage.name == "layout" && !request.tunedSchedule.empty())
+      if (llvm::Error error =
+              setTunedSchedule(*lowered.module, request.tunedSchedule))
+        return std::move(error);
     if (stage.name == "schedule")
       lowered.module->walk([&](MatmulOp matmul) {
         std::string text;

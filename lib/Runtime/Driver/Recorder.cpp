@@ -35,6 +35,7 @@ struct State {
   std::mutex mutex;
   bool open = false;
   std::vector<Action> actions;
+  std::vector<size_t> ends; // of the programs before the last one
   int64_t launches = 0;
   std::vector<void *> freed;
   std::map<void *, size_t> unregistered;
@@ -43,6 +44,37 @@ struct State {
 State &state() {
   static State *instance = new State;
   return *instance;
+}
+
+struct Range {
+  size_t begin, end;
+};
+
+/// The actions of a program.
+Range getActions(size_t program) {
+  const std::vector<size_t> &ends = state().ends;
+  return {program == 0 ? 0 : ends[program - 1],
+          program < ends.size() ? ends[program] : state().actions.size()};
+}
+
+bool hasLaunch(Range range) {
+  const std::vector<Action> &actions = state().actions;
+  return std::any_of(actions.begin() + std::ptrdiff_t(range.begin),
+                     actions.begin() + std::ptrdiff_t(range.end),
+                     [](const Action &action) { return action.function; });
+}
+
+/// The actions of a program are those of `calls` equal calls.
+bool isOfEqualCalls(Range range, size_t calls) {
+  size_t count = range.end - range.begin, period = count / calls;
+  bool equal = period * calls == count;
+  for (size_t i = period; equal && i < count; ++i) {
+    const Action &one = state().actions[range.begin + i];
+    const Action &first = state().actions[range.begin + i % period];
+    equal = !one.function == !first.function &&
+            std::equal(one.shape.grid, one.shape.grid + 3, first.shape.grid);
+  }
+  return equal;
 }
 
 } // namespace
@@ -130,32 +162,34 @@ bool nms::reviveHostRange(void *base, size_t bytes) {
   return true;
 }
 
-bool nms::checkRecorded(const char *entry, int calls) {
+bool nms::checkRecorded(const char *entry, int programs, int calls) {
   std::lock_guard<std::mutex> lock(state().mutex);
-  const std::vector<Action> &actions = state().actions;
-  if (state().launches == 0)
-    return !fail("%s: no launch was recorded: call nmsRecordBegin and then the "
-                 "compiled function first",
-                 entry);
-  size_t period = actions.size() / static_cast<size_t>(calls);
-  bool equal = period * static_cast<size_t>(calls) == actions.size();
-  for (size_t i = period; equal && i < actions.size(); ++i) {
-    const Action &one = actions[i], &first = actions[i % period];
-    equal = !one.function == !first.function &&
-            std::equal(one.shape.grid, one.shape.grid + 3, first.shape.grid);
+  auto count = static_cast<size_t>(programs);
+  if (state().launches > 0 && state().ends.size() + 1 != count)
+    return !fail("%s: %zu programs were recorded, and %d are to be measured: "
+                 "check the calls of nmsRecordNext",
+                 entry, state().ends.size() + 1, programs);
+  for (size_t program = 0; program < count; ++program) {
+    Range range = getActions(program);
+    if (!hasLaunch(range))
+      return !fail("%s: no launch was recorded: call nmsRecordBegin and then "
+                   "the compiled function first",
+                   entry);
+    if (!isOfEqualCalls(range, static_cast<size_t>(calls)))
+      return !fail("%s: the %zu recorded launches and memsets are not those of "
+                   "%d equal calls: check the option `sets`",
+                   entry, range.end - range.begin, calls);
   }
-  if (!equal)
-    return !fail("%s: the %zu recorded launches and memsets are not those of "
-                 "%d equal calls: check the option `sets`",
-                 entry, actions.size(), calls);
   return true;
 }
 
 bool nms::replayRecorded(const Context &cu, cuda::Stream stream,
-                         bool includeMemsets, int call, int calls) {
+                         bool includeMemsets, int program, int call,
+                         int calls) {
   std::lock_guard<std::mutex> lock(state().mutex);
-  size_t period = state().actions.size() / static_cast<size_t>(calls);
-  size_t first = static_cast<size_t>(call) * period;
+  Range range = getActions(static_cast<size_t>(program));
+  size_t period = (range.end - range.begin) / static_cast<size_t>(calls);
+  size_t first = range.begin + static_cast<size_t>(call) * period;
   for (size_t i = first; i < first + period; ++i) {
     Action &action = state().actions[i];
     if (action.function) {
@@ -195,6 +229,23 @@ extern "C" int nmsRecordBegin() {
   return 0;
 }
 
+extern "C" int nmsRecordNext() {
+  std::lock_guard<std::mutex> lock(state().mutex);
+  if (!state().open)
+    return fail("nmsRecordNext: no recording is open: call nmsRecordBegin "
+                "first");
+  if (!hasLaunch(getActions(state().ends.size())))
+    return fail("nmsRecordNext: no launch of the program before was recorded: "
+                "call its compiled function first");
+  state().ends.push_back(state().actions.size());
+  return 0;
+}
+
+extern "C" int64_t nmsRecordProgramCount() {
+  std::lock_guard<std::mutex> lock(state().mutex);
+  return state().open ? static_cast<int64_t>(state().ends.size()) + 1 : 0;
+}
+
 extern "C" int nmsRecordEnd() {
   std::vector<void *> freed;
   std::map<void *, size_t> unregistered;
@@ -205,6 +256,7 @@ extern "C" int nmsRecordEnd() {
                   "first");
     state().open = false;
     state().actions.clear();
+    state().ends.clear();
     state().launches = 0;
     freed.swap(state().freed);
     unregistered.swap(state().unregistered);

@@ -34,13 +34,14 @@ bool deferUnregister(void *base, size_t bytes);
 /// it then counts as registered again.
 bool reviveHostRange(void *base, size_t bytes);
 
-/// Enqueues call number `call` of the `calls` that were recorded on `stream`.
+/// Enqueues call number `call` of the `calls` of a program that were recorded
+/// on `stream`.
 bool replayRecorded(const Context &cu, cuda::Stream stream, bool includeMemsets,
-                    int call, int calls);
+                    int program, int call, int calls);
 
-/// False with the reason recorded when there are no launches, or they are not
-/// those of `calls` equal calls.
-bool checkRecorded(const char *entry, int calls);
+/// False with the reason recorded when there are other than `programs`
+/// programs, or the launches of one are not those of `calls` equal calls.
+bool checkRecorded(const char *entry, int programs, int calls);
 
 } // namespace nms
 

@@ -14,14 +14,16 @@ using namespace nms;
 
 namespace {
 
-int benchDense(const char *entry, bool withRecorded,
-               const DenseProblem &problem, const NmsBenchOptions *options,
+/// Alternates the dense product with `programs` recorded ones, whose times go
+/// to `ours`.
+int benchDense(const char *entry, int programs, const DenseProblem &problem,
+               const NmsBenchOptions *options, NmsTiming *ours,
                NmsVersus &result) {
   Context cu;
   if (!cu)
     return 1;
   int sets = getSets(options);
-  if (withRecorded && !checkRecorded(entry, sets))
+  if (programs && !checkRecorded(entry, programs, sets))
     return 1;
   OwnedStream stream(cu);
   DenseProduct dense(cu, problem, sets);
@@ -35,10 +37,8 @@ int benchDense(const char *entry, bool withRecorded,
     if (!work(stream.get(), 0))
       return 1;
   bool memsets = options && options->includeMemsets;
-  if (withRecorded)
-    works.emplace_back([&cu, memsets, sets](cuda::Stream target, int set) {
-      return replayRecorded(cu, target, memsets, set, sets);
-    });
+  for (Work &work : getRecorded(cu, programs, memsets, sets))
+    works.push_back(std::move(work));
   std::vector<NmsTiming> timings;
   if (!timeInterleaved(cu, stream.get(), works, options, timings))
     return 1;
@@ -50,14 +50,29 @@ int benchDense(const char *entry, bool withRecorded,
   double flops = 2.0 * problem.batch * problem.m * problem.n * problem.k;
   if (result.cublasBestUs > 0)
     result.cublasBestTflops = flops / result.cublasBestUs * 1e-6;
-  if (withRecorded) {
-    result.ours = timings[2];
-    if (result.ours.medianUs > 0) {
-      result.speedup = result.cublasBestUs / result.ours.medianUs;
-      result.oursTflops = flops / result.ours.medianUs * 1e-6;
-    }
-  }
+  for (int program = 0; program < programs; ++program)
+    ours[program] = timings[static_cast<size_t>(program) + 2];
   result.cublasVersion = dense.getVersion();
+  return 0;
+}
+
+/// Alternates recorded programs without a dense product.
+int benchAlone(const char *entry, int programs, const NmsBenchOptions *options,
+               NmsTiming *result) {
+  Context cu;
+  if (!cu)
+    return 1;
+  int sets = getSets(options);
+  if (!checkRecorded(entry, programs, sets))
+    return 1;
+  bool memsets = options && options->includeMemsets;
+  OwnedStream stream(cu);
+  std::vector<NmsTiming> timings;
+  if (!stream || !timeInterleaved(cu, stream.get(),
+                                  getRecorded(cu, programs, memsets, sets),
+                                  options, timings))
+    return 1;
+  std::copy(timings.begin(), timings.end(), result);
   return 0;
 }
 
@@ -67,24 +82,7 @@ extern "C" int nmsBenchRecorded(const NmsBenchOptions *options,
                                 NmsTiming *result) {
   if (!result)
     return fail("nmsBenchRecorded: the result pointer is null: pass a struct");
-  Context cu;
-  if (!cu)
-    return 1;
-  int sets = getSets(options);
-  if (!checkRecorded("nmsBenchRecorded", sets))
-    return 1;
-  OwnedStream stream(cu);
-  bool memsets = options && options->includeMemsets;
-  std::vector<NmsTiming> timings;
-  if (!stream ||
-      !timeInterleaved(cu, stream.get(),
-                       {[&cu, memsets, sets](cuda::Stream target, int set) {
-                         return replayRecorded(cu, target, memsets, set, sets);
-                       }},
-                       options, timings))
-    return 1;
-  *result = timings[0];
-  return 0;
+  return benchAlone("nmsBenchRecorded", 1, options, result);
 }
 
 extern "C" int nmsBenchAgainstCublas(int32_t kind, int64_t m, int64_t n,
@@ -97,7 +95,33 @@ extern "C" int nmsBenchAgainstCublas(int32_t kind, int64_t m, int64_t n,
                 "struct");
   if (!makeDenseProblem(kind, m, n, k, batch, problem))
     return 1;
-  return benchDense("nmsBenchAgainstCublas", true, problem, options, *result);
+  NmsTiming ours = {};
+  if (benchDense("nmsBenchAgainstCublas", 1, problem, options, &ours, *result))
+    return 1;
+  result->ours = ours;
+  if (ours.medianUs > 0) {
+    double flops = 2.0 * problem.batch * problem.m * problem.n * problem.k;
+    result->speedup = result->cublasBestUs / ours.medianUs;
+    result->oursTflops = flops / ours.medianUs * 1e-6;
+  }
+  return 0;
+}
+
+extern "C" int nmsBenchPrograms(int32_t kind, int64_t m, int64_t n, int64_t k,
+                                int64_t batch, const NmsBenchOptions *options,
+                                NmsTiming *timings, int32_t count,
+                                NmsVersus *dense) {
+  constexpr const char *entry = "nmsBenchPrograms";
+  if (!timings || count < 1)
+    return fail("%s: %d programs, and %s for their times: pass one element for "
+                "each, of one at least",
+                entry, count, timings ? "an array" : "a null pointer");
+  if (!dense)
+    return benchAlone(entry, count, options, timings);
+  DenseProblem problem;
+  if (!makeDenseProblem(kind, m, n, k, batch, problem))
+    return 1;
+  return benchDense(entry, count, problem, options, timings, *dense);
 }
 
 extern "C" int nmsBenchCublas(int32_t kind, int64_t m, int64_t n, int64_t k,
@@ -108,5 +132,5 @@ extern "C" int nmsBenchCublas(int32_t kind, int64_t m, int64_t n, int64_t k,
     return fail("nmsBenchCublas: the result pointer is null: pass a struct");
   if (!makeDenseProblem(kind, m, n, k, batch, problem))
     return 1;
-  return benchDense("nmsBenchCublas", false, problem, options, *result);
+  return benchDense("nmsBenchCublas", 0, problem, options, nullptr, *result);
 }

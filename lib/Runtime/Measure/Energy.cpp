@@ -230,8 +230,8 @@ bool measureIdle(const Context &cu, NmsPowerInfo &info) {
   return true;
 }
 
-/// The recorded calls, and with `dense` products of cuBLAS.
-int measureRecorded(const char *entry, const DenseProblem *dense,
+/// The recorded programs, and with `dense` products of cuBLAS behind them.
+int measureRecorded(const char *entry, int programs, const DenseProblem *dense,
                     bool weightTransposed, const NmsEnergyOptions *options,
                     NmsEnergy *results) {
   Context cu;
@@ -239,15 +239,12 @@ int measureRecorded(const char *entry, const DenseProblem *dense,
     return 1;
   int sets = options && options->sets > 0 ? options->sets : 1;
   bool memsets = options && options->includeMemsets;
-  if (!checkRecorded(entry, sets))
+  if (!checkRecorded(entry, programs, sets))
     return 1;
   OwnedStream stream(cu);
   if (!stream)
     return 1;
-  std::vector<Work> works = {
-      [&cu, memsets, sets](cuda::Stream target, int set) {
-        return replayRecorded(cu, target, memsets, set, sets);
-      }};
+  std::vector<Work> works = getRecorded(cu, programs, memsets, sets);
   std::unique_ptr<DenseProduct> product;
   if (dense) {
     product = std::make_unique<DenseProduct>(cu, *dense, sets);
@@ -286,7 +283,32 @@ extern "C" int nmsEnergyRecorded(const NmsEnergyOptions *options,
                                  NmsEnergy *result) {
   if (!result)
     return fail("nmsEnergyRecorded: the result pointer is null: pass a struct");
-  return measureRecorded("nmsEnergyRecorded", nullptr, false, options, result);
+  return measureRecorded("nmsEnergyRecorded", 1, nullptr, false, options,
+                         result);
+}
+
+extern "C" int nmsEnergyPrograms(int32_t kind, int64_t m, int64_t n, int64_t k,
+                                 int64_t batch, int32_t weightTransposed,
+                                 const NmsEnergyOptions *options,
+                                 NmsEnergy *energies, int32_t count,
+                                 NmsEnergy *dense) {
+  constexpr const char *entry = "nmsEnergyPrograms";
+  if (!energies || count < 1)
+    return fail("%s: %d programs, and %s for their energies: pass one element "
+                "for each, of one at least",
+                entry, count, energies ? "an array" : "a null pointer");
+  if (!dense)
+    return measureRecorded(entry, count, nullptr, false, options, energies);
+  DenseProblem problem;
+  auto programs = static_cast<size_t>(count);
+  std::vector<NmsEnergy> results(programs + 1);
+  if (!makeDenseProblem(kind, m, n, k, batch, problem) ||
+      measureRecorded(entry, count, &problem, weightTransposed != 0, options,
+                      results.data()))
+    return 1;
+  std::copy_n(results.begin(), programs, energies);
+  *dense = results.back();
+  return 0;
 }
 
 extern "C" int nmsEnergyAgainstCublas(int32_t kind, int64_t m, int64_t n,
@@ -300,8 +322,8 @@ extern "C" int nmsEnergyAgainstCublas(int32_t kind, int64_t m, int64_t n,
   DenseProblem problem;
   NmsEnergy results[2];
   if (!makeDenseProblem(kind, m, n, k, batch, problem) ||
-      measureRecorded("nmsEnergyAgainstCublas", &problem, weightTransposed != 0,
-                      options, results))
+      measureRecorded("nmsEnergyAgainstCublas", 1, &problem,
+                      weightTransposed != 0, options, results))
     return 1;
   *ours = results[0];
   *dense = results[1];

@@ -6,6 +6,8 @@
 
 #include "Replay.h"
 
+#include "../Driver/RecorderState.h"
+
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -37,6 +39,17 @@ OwnedBuffer::~OwnedBuffer() {
 Replayable::~Replayable() {
   if (exec)
     (void)cu->graphExecDestroy(exec);
+}
+
+std::vector<Work> nms::getRecorded(const Context &cu, int programs,
+                                   bool memsets, int sets) {
+  std::vector<Work> works;
+  for (int program = 0; program < programs; ++program)
+    works.emplace_back(
+        [&cu, program, memsets, sets](cuda::Stream stream, int set) {
+          return replayRecorded(cu, stream, memsets, program, set, sets);
+        });
+  return works;
 }
 
 bool Replayable::capture(cuda::Stream stream, const Work &work, int inner,

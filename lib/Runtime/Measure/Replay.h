@@ -50,6 +50,10 @@ private:
 /// the reason recorded.
 using Work = std::function<bool(cuda::Stream, int set)>;
 
+/// Replays of the `programs` that were recorded, each in `sets` calls.
+std::vector<Work> getRecorded(const Context &cu, int programs, bool memsets,
+                              int sets);
+
 /// A captured graph, ready to be launched.
 class Replayable {
 public:

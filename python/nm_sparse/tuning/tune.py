@@ -31,7 +31,10 @@ from .tunable import TunableLayer, list_products
 
 PathLike = Union[str, "os.PathLike[str]"]
 # The fields of an entry that were measured; the others say the problem.
-_MEASURED = ("schedule", "us", "spread", "dense_us", "compiler", "driver")
+_MEASURED = (
+    "schedule", "us", "spread", "dense_us", "mj", "dense_mj", "code", "compiler",
+    "driver",
+)  # fmt: skip
 _FAMILY = re.compile(r"product = (\w+)")
 
 

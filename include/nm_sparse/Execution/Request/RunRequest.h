@@ -20,7 +20,8 @@ enum class Device { Auto, CPU, CUDA, Emulate };
 
 struct RunRequest {
   std::string file;
-  std::string entry; ///< Empty: the only public function.
+  std::string program; ///< Text in place of the file, which names it then.
+  std::string entry;   ///< Empty: the only public function.
   Device device = Device::Auto;
   std::string chip; ///< Empty: the GPU's own; sm_90a for the emulator.
   std::string gpu;  ///< Whose rates to choose by; empty: the GPU's own.
@@ -45,6 +46,8 @@ struct RunRequest {
   std::string launches = "merged";
   uint64_t seed = 0;
   std::string schedule; ///< Forced on every sparse matmul when not empty.
+  /// The same, once layouts are chosen without it, as a tuning database does.
+  std::string tunedSchedule;
   /// Output of `nm-opt --nm-sparse-to-nvvm=host-memory=true` that is run in
   /// place of what the compiler makes of `file`; empty: none.
   std::string lowered;

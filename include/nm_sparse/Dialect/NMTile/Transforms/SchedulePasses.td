@@ -147,7 +147,8 @@ def NMSparseApplyTunedPass : Pass<"nm-sparse-apply-tuned", "::mlir::ModuleOp"> {
     number of tokens of the same layer, at most twice or half as many. A schedule
     that this compiler does not know, or that is not legal for the problem or the
     chip, is ignored with a warning. Matmuls without an entry are left for
-    `--nm-sparse-select-schedule`.
+    `--nm-sparse-select-schedule`. Entries count that are the best by the same
+    `objective`.
   }];
   let options = [
     ListOption<"files", "files", "std::string", "databases, as lines of JSON">,
@@ -155,6 +156,8 @@ def NMSparseApplyTunedPass : Pass<"nm-sparse-apply-tuned", "::mlir::ModuleOp"> {
            "GPU to compile for">,
     Option<"gpu", "gpu", "std::string", /*default=*/"\"\"",
            "GPU that was measured, such as h100; that of the chip">,
+    Option<"objective", "objective", "std::string", /*default=*/"\"time\"",
+           "what schedules were compared by: time, energy or edp">,
     Option<"tokens", "tokens", "int64_t", /*default=*/"2048",
            "number of tokens to assume where it is dynamic">,
   ];

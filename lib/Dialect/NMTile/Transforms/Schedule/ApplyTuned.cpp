@@ -48,13 +48,14 @@ struct ApplyTuned
     return first.empty() ? "no reason was given" : first;
   }
 
-  void visit(MatmulOp op, const TuningDatabase &database, const Chip &target) {
+  void visit(MatmulOp op, const TuningDatabase &database, const Chip &target,
+             Objective comparedBy) {
     int64_t expected = getExpectedTokens(op, tokens);
     MatmulProblem problem = MatmulProblem::get(op, expected);
     if (getSchedule(op) || ShapedType::isDynamic(problem.windows))
       return;
     const TunedEntry *entry =
-        database.find(TunedProblem::get(op, expected, target));
+        database.find(TunedProblem::get(op, expected, target), comparedBy);
     if (!entry)
       return;
     std::string why = apply(op, *entry, problem, target);
@@ -66,17 +67,21 @@ struct ApplyTuned
   }
 
   void runOnOperation() override {
-    // An unknown chip is an error where schedules are chosen.
+    // An unknown chip or objective is an error where schedules are chosen.
     const Chip *target = findChip(chip, gpu);
     if (!target || files.empty())
       return;
+    llvm::Expected<Objective> comparedBy = parseObjective(objective, *target);
+    if (!comparedBy)
+      return llvm::consumeError(comparedBy.takeError());
     TuningDatabase database;
     for (const std::string &file : files)
       if (llvm::Error error = database.read(file)) {
         getOperation().emitError(llvm::toString(std::move(error)));
         return signalPassFailure();
       }
-    getOperation().walk([&](MatmulOp op) { visit(op, database, *target); });
+    getOperation().walk(
+        [&](MatmulOp op) { visit(op, database, *target, *comparedBy); });
   }
 };
 } // namespace

@@ -1,0 +1,73 @@
+//===- Tune.h - the search for the fastest schedules ------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// For each product, the schedules that the cost model finds best and the
+// neighbours of the one that is measured to be best; what wins becomes a line
+// of a tuning database (docs/Tuning.md).
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef NM_SPARSE_TUNER_TUNE_H
+#define NM_SPARSE_TUNER_TUNE_H
+
+#include "nm_sparse/Analysis/Objective.h"
+#include "nm_sparse/Execution/CompareSchedules.h"
+#include "nm_sparse/Tuner/Tunables.h"
+#include <functional>
+
+namespace mlir::nm_sparse {
+
+/// Compiles and measures schedules of one product; see `ScheduleComparison`.
+class ProductMeter {
+public:
+  virtual ~ProductMeter() = default;
+  virtual void add(ArrayRef<std::string> schedules) = 0;
+  virtual llvm::Error check() = 0;
+  virtual llvm::Error time(ArrayRef<size_t> which) = 0;
+  virtual llvm::Error measureEnergy(ArrayRef<size_t> which) = 0;
+  virtual ArrayRef<ComparedSchedule> getSchedules() const = 0;
+  virtual double getDenseUs() const = 0;
+  virtual double getDenseMillijoules() const = 0;
+};
+
+using MakeMeter = std::function<llvm::Expected<std::unique_ptr<ProductMeter>>(
+    const TunableProduct &)>;
+
+struct TuneOptions {
+  std::string database;    ///< A file of lines of JSON; made if there is none.
+  int64_t candidates = 12; ///< To measure first, at most.
+  int64_t neighbours = 4;  ///< Of the best of them, to measure then.
+  Objective objective = Objective::Time;
+  std::optional<double> minutes; ///< After which no product is begun.
+  /// Only results are checked: no times are taken, nothing is written.
+  bool checksOnly = false;
+  std::string compiler, driver; ///< Versions, for the entries.
+};
+
+/// What was found for one product.
+struct TunedProduct {
+  const TunableProduct *product;
+  TunedEntry entry;    ///< Without a schedule where results were only checked.
+  double modelUs = 0;  ///< The time of the model's choice; 0: not measured.
+  size_t measured = 0; ///< Schedules with right results.
+  std::vector<ComparedSchedule> wrong, refused; ///< Not compiled.
+  /// Why there is no entry: no schedule is legal, or none is right.
+  std::string failure;
+};
+
+/// The products of `tunables` that `database` has no entry of.
+std::vector<const TunableProduct *>
+findUnknown(ArrayRef<TunableProduct> tunables, const TuningDatabase &database,
+            Objective objective);
+
+/// Tunes `products` one after another; the next one is compiled while one is
+/// measured. `report` gets each as it is found. Stops when time is up. An error
+/// is one of the device or of the database, and names the product.
+llvm::Error tune(ArrayRef<const TunableProduct *> products, const Chip &chip,
+                 const TuneOptions &options, const MakeMeter &makeMeter,
+                 llvm::function_ref<void(const TunedProduct &)> report);
+
+} // namespace mlir::nm_sparse
+
+#endif // NM_SPARSE_TUNER_TUNE_H

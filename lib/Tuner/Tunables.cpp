@@ -1,0 +1,137 @@
+//===- Tunables.cpp - the products of programs that can be tuned ----------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "nm_sparse/Tuner/Tunables.h"
+
+#include "LayoutStage.h"
+#include "ProductProgram.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "nm_sparse/Chip/Chip.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace mlir;
+using namespace mlir::nm_sparse;
+
+namespace {
+/// A product of a program, and the function that has it.
+struct Found {
+  TunedProblem problem;
+  std::string function;
+};
+} // namespace
+
+static std::string getKey(const TunedProblem &problem) {
+  return problem.getLayer() + std::to_string(problem.tokens);
+}
+
+/// The option of the pipelines for weights that are stored as `problem` says.
+static std::string getStorageOption(const TunedProblem &problem) {
+  return problem.storage == "canonical" ? "canonical" : "bitmap";
+}
+
+/// The products of `program` when it is compiled for these numbers of tokens.
+static llvm::Expected<std::vector<Found>>
+findProducts(StringRef program, const Chip &chip, ArrayRef<int64_t> numbers,
+             StringRef storage) {
+  std::unique_ptr<MLIRContext> context = makeCompilerContext();
+  auto module = runToLayout(*context, program, chip, numbers, storage);
+  if (!module)
+    return module.takeError();
+  // Without numbers, or with several, products say what they expect.
+  int64_t otherwise = numbers.size() == 1 ? numbers.front() : 2048;
+  std::vector<Found> found;
+  (*module)->walk([&](MatmulOp op) {
+    int64_t expected = getExpectedTokens(op, otherwise);
+    StringRef name = op->getParentOfType<func::FuncOp>().getSymName();
+    // A copy for some number belongs to the function that selects it.
+    name.consume_back(llvm::formatv("_tokens_{0}", expected).str());
+    found.push_back({TunedProblem::get(op, expected, chip), name.str()});
+  });
+  return found;
+}
+
+llvm::Expected<TunableProduct>
+nm_sparse::makeTunable(const TunedProblem &problem, const Chip &chip) {
+  std::unique_ptr<MLIRContext> context = makeCompilerContext();
+  std::string reason = explainNoProgram(problem, *context);
+  if (!reason.empty())
+    return llvm::createStringError(reason);
+  std::string key = getKey(problem), storage = getStorageOption(problem);
+  for (std::string &text : writePrograms(problem, *context)) {
+    auto own = findProducts(text, chip, problem.tokens, storage);
+    if (!own) {
+      llvm::consumeError(own.takeError());
+      continue;
+    }
+    if (own->size() == 1 && getKey(own->front().problem) == key)
+      return TunableProduct{problem, std::move(text), storage, {}};
+  }
+  return llvm::createStringError("no program of one product has its problem");
+}
+
+RunRequest nm_sparse::makeRequest(const TunableProduct &product,
+                                  const Chip &chip, uint64_t seed) {
+  RunRequest request;
+  request.file = "<product>";
+  request.program = product.program;
+  request.chip = chip.name.str();
+  request.gpu = chip.gpu.str();
+  request.dynamicSize = product.problem.tokens;
+  request.storage = product.storage;
+  request.seed = seed;
+  request.check = true;
+  return request;
+}
+
+void TunableFinder::add(const TunedProblem &problem, StringRef name) {
+  std::string key = getKey(problem);
+  if (auto product = known.find(key); product != known.end()) {
+    std::vector<std::string> &names = products[product->second].names;
+    if (!llvm::is_contained(names, name))
+      names.push_back(name.str());
+    return;
+  }
+  if (!refused.count(key)) {
+    auto product = makeTunable(problem, chip);
+    if (product) {
+      known[key] = products.size();
+      product->names.push_back(name.str());
+      products.push_back(std::move(*product));
+      return;
+    }
+    refused[key] = llvm::toString(product.takeError());
+  }
+  skipped.push_back(
+      {llvm::formatv("{0}, {1} inputs, {2} outputs, {3} tokens", name,
+                     problem.inputs, problem.outputs, problem.tokens)
+           .str(),
+       refused[key]});
+}
+
+llvm::Error TunableFinder::add(StringRef program, StringRef label) {
+  auto found = findProducts(program, chip, tokens, "auto");
+  if (!found)
+    return found.takeError();
+  if (!tokens.empty() && !found->empty()) {
+    // Numbers for which the model chooses alike have one function, and
+    // measured, choices may differ. All read weights in one form.
+    std::string storage = getStorageOption(found->front().problem);
+    bool isOne = llvm::all_of(*found, [&](const Found &one) {
+      return getStorageOption(one.problem) == storage;
+    });
+    found->clear();
+    for (int64_t number : tokens) {
+      auto own = findProducts(program, chip, number,
+                              isOne ? StringRef(storage) : "auto");
+      if (!own)
+        return own.takeError();
+      llvm::append_range(*found, *own);
+    }
+  }
+  for (const Found &one : *found)
+    add(one.problem, (label.empty() ? "@" : label.str() + " @") + one.function);
+  return llvm::Error::success();
+}

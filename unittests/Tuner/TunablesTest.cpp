@@ -1,0 +1,135 @@
+//===- TunablesTest.cpp - programs of one product -------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "TunerTest.h"
+
+using namespace mlir;
+using namespace mlir::nm_sparse;
+
+namespace {
+
+/// Two layers of one problem, one with another, and one of 8 bits.
+const char *const kLayers = R"(
+#w = #nm_sparse.encoding<2:4, dim = 1>
+#x_map = affine_map<(m, n, k) -> (m, k)>
+#w_map = affine_map<(m, n, k) -> (n, k)>
+#y_map = affine_map<(m, n, k) -> (m, n)>
+func.func @up(%x: tensor<?x256xf16>, %w: tensor<128x256xf16, #w>,
+              %y: tensor<?x128xf32>) -> tensor<?x128xf32> {
+  %0 = linalg.matmul indexing_maps = [#x_map, #w_map, #y_map]
+      ins(%x, %w : tensor<?x256xf16>, tensor<128x256xf16, #w>)
+      outs(%y : tensor<?x128xf32>) -> tensor<?x128xf32>
+  return %0 : tensor<?x128xf32>
+}
+func.func @gate(%x: tensor<?x256xf16>, %w: tensor<128x256xf16, #w>,
+                %y: tensor<?x128xf32>) -> tensor<?x128xf32> {
+  %0 = linalg.matmul indexing_maps = [#x_map, #w_map, #y_map]
+      ins(%x, %w : tensor<?x256xf16>, tensor<128x256xf16, #w>)
+      outs(%y : tensor<?x128xf32>) -> tensor<?x128xf32>
+  %1 = linalg.negf ins(%0 : tensor<?x128xf32>) outs(%y : tensor<?x128xf32>)
+      -> tensor<?x128xf32>
+  return %1 : tensor<?x128xf32>
+}
+func.func @bytes(%x: tensor<?x256xi8>, %w: tensor<128x256xi8, #w>,
+                 %y: tensor<?x128xi32>) -> tensor<?x128xi32> {
+  %0 = linalg.matmul indexing_maps = [#x_map, #w_map, #y_map]
+      ins(%x, %w : tensor<?x256xi8>, tensor<128x256xi8, #w>)
+      outs(%y : tensor<?x128xi32>) -> tensor<?x128xi32>
+  return %0 : tensor<?x128xi32>
+}
+)";
+
+TEST(TunablesTest, ProductsOfOneProblemBecomeOne) {
+  TunableFinder finder(getH200(), {3, 64});
+  llvm::Error error = finder.add(kLayers, "model.mlir");
+  ASSERT_FALSE(error) << llvm::toString(std::move(error));
+  ASSERT_EQ(finder.getProducts().size(), 2u);
+  for (const TunableProduct &product : finder.getProducts()) {
+    EXPECT_EQ(product.names,
+              (std::vector<std::string>{"model.mlir @up", "model.mlir @gate"}));
+    EXPECT_EQ(product.problem.inputs, 256);
+    EXPECT_EQ(product.problem.gpu, "h200");
+  }
+  EXPECT_EQ(finder.getProducts().back().problem.tokens, 64);
+  ASSERT_EQ(finder.getSkipped().size(), 2u);
+  EXPECT_EQ(finder.getSkipped().front().name,
+            "model.mlir @bytes, 256 inputs, 128 outputs, 3 tokens");
+  EXPECT_EQ(finder.getSkipped().front().reason,
+            "its type is i8: legal are f16, bf16 and f32");
+}
+
+TEST(TunablesTest, ProgramsForAnyNumberHaveTheirOwn) {
+  TunableFinder finder(getH200(), {});
+  StringRef up = StringRef(kLayers).split("func.func @gate").first;
+  ASSERT_FALSE(finder.add(up, ""));
+  ASSERT_GT(finder.getProducts().size(), 2u);
+  for (const TunableProduct &product : finder.getProducts())
+    EXPECT_EQ(product.names, std::vector<std::string>{"@up"});
+}
+
+TEST(TunablesTest, ProgramsThatAreNoneAreErrors) {
+  TunableFinder finder(getH200(), {1});
+  llvm::Error error = finder.add("func.func @f(", "");
+  EXPECT_TRUE(bool(error));
+  llvm::consumeError(std::move(error));
+  EXPECT_TRUE(finder.getProducts().empty());
+}
+
+/// However a product reads and writes, some program has its problem.
+TEST(TunablesTest, EachProblemHasAProgram) {
+  TunedProblem problem = makeProblem(48);
+  int count = 0;
+  for (StringRef encoding : {"#nm_sparse.encoding<2:4, dim = 1>",
+                             "#nm_sparse.encoding<8:32, block = [1, 64]>"})
+    for (StringRef type : {"f16", "bf16", "f32"})
+      for (int64_t read : {0, 2, 4}) {
+        // With the layouts that the compiler chooses for these.
+        for (StringRef x : {"token-major", "feature-major"})
+          for (StringRef y : {"token-major", "feature-major"}) {
+            problem.encoding = encoding.str();
+            problem.type = type.str();
+            problem.x = x.str();
+            problem.y = y.str();
+            problem.readBytes = read;
+            problem.writtenBytes = type == "f32" ? 4 : 2;
+            auto product = makeTunable(problem, getH200());
+            if (!product) {
+              EXPECT_EQ(llvm::toString(product.takeError()),
+                        "no program of one product has its problem");
+              continue;
+            }
+            ++count;
+            EXPECT_EQ(toJSON(product->problem), toJSON(problem));
+          }
+      }
+  // Most of 72; the compiler never chooses some layouts for some storages.
+  EXPECT_GE(count, 36);
+}
+
+TEST(TunablesTest, ProblemsWithoutProgramsSayWhy) {
+  auto getReason = [](llvm::function_ref<void(TunedProblem &)> change) {
+    TunedProblem problem = makeProblem(16);
+    change(problem);
+    auto product = makeTunable(problem, getH200());
+    return product ? "" : llvm::toString(product.takeError());
+  };
+  EXPECT_EQ(getReason([](TunedProblem &p) { p.batch = 3; }),
+            "it is a batch of 3 products: legal is one");
+  EXPECT_EQ(getReason([](TunedProblem &p) { p.patches = "of an image"; }),
+            "it is a convolution: legal are products of matrices");
+  EXPECT_EQ(getReason([](TunedProblem &p) { p.readBytes = 6; }),
+            "6 bytes are read for each element of its result: legal are 2 and "
+            "4");
+  EXPECT_EQ(getReason([](TunedProblem &p) {
+              p.encoding = "#nm_sparse.encoding<free, dim = 1>";
+            }),
+            "its encoding is free, and times depend on what is kept: legal is "
+            "n:m");
+  EXPECT_EQ(getReason([](TunedProblem &p) { p.encoding = "2 of 4"; }),
+            "this compiler cannot read its encoding, 2 of 4");
+}
+
+} // namespace
