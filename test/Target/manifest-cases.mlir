@@ -1,5 +1,6 @@
 // A function that selects by its number of tokens names those that it selects
-// between, which the manifest describes as any other.
+// between, which the manifest describes as any other. Up to which number the kernels for
+// 8 tokens are faster, the model says.
 // RUN: nm-compile %s --tokens 8,4096 -o %t.ptx --manifest %t.json
 // RUN: FileCheck %s --input-file %t.json
 // RUN: FileCheck %s --check-prefix=PTX --input-file %t.ptx
@@ -12,7 +13,7 @@
 // CHECK: "arguments": [
 // CHECK: "cases": [
 // CHECK-NEXT: {
-// CHECK-NEXT: "at_most": 48,
+// CHECK-NEXT: "at_most": {{[1-9][0-9][0-9]?}},
 // CHECK-NEXT: "function": "layer_tokens_8"
 // CHECK-NEXT: },
 // CHECK-NEXT: {
