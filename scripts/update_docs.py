@@ -28,6 +28,7 @@ from pathlib import Path
 import doc_results
 import doc_sparse
 import python_reference
+import result_readers
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "bench"), str(ROOT / "bench" / "pages")]
@@ -39,9 +40,13 @@ import plots  # noqa: E402
 import random_layers  # noqa: E402
 import report  # noqa: E402
 import storage_page  # noqa: E402
+import tuned_layers  # noqa: E402
 from walk_lines import select  # noqa: E402
 
-PAGES = ["README.md", *sorted(f"docs/{p.name}" for p in (ROOT / "docs").glob("*.md"))]
+PAGES = [
+    "README.md", "bench/results/README.md",
+    *sorted(f"docs/{p.name}" for p in (ROOT / "docs").glob("*.md")),
+]  # fmt: skip
 EXAMPLE = "examples/linear.mlir"
 ADVISE = "--advise --shape K=4096,N=14336 --tokens 1,2048"
 SWEEP = "test/tools/Inputs/clocks.json"
@@ -203,7 +208,7 @@ class Generators:
 
     def performance(self, what):
         pages = {**random_layers.PAGES, **one_token.PAGES, **element_wise.PAGES}
-        pages |= {**doc_sparse.PAGES, **storage_page.PAGES}
+        pages |= {**doc_sparse.PAGES, **storage_page.PAGES, **tuned_layers.PAGES}
         return pages[what]() if what else report.page()
 
     def energy(self, what):
@@ -233,6 +238,10 @@ class Generators:
 
     def figure(self, name):
         return plots.make(name, ROOT / "docs/images", write=self.write)
+
+    def readers(self, _):
+        """Who reads the files of bench/results."""
+        return result_readers.page(ROOT)
 
     def results(self, _):
         return doc_results.everything(ROOT / "bench/results")
