@@ -19,8 +19,8 @@ ENDINGS = {".md", ".py", ".test", ".mlir", ".json", ".cpp", ".h", ".td"}
 NOT_READERS = ("docs/Results.md", "bench/results", "share/nm_sparse/samples")
 
 
-def _texts(root):
-    """{path in the repository: text} of all that may name a file."""
+def _named(root):
+    """{path in the repository: words of it}, of all that may name a file."""
     paths = [root / "README.md"]
     for folder in FOLDERS:
         paths += sorted((root / folder).rglob("*"))
@@ -29,23 +29,21 @@ def _texts(root):
         name = path.relative_to(root).as_posix()
         is_text = path.is_file() and path.suffix in ENDINGS
         if is_text and not name.startswith(NOT_READERS):
-            found[name] = path.read_text("utf-8")
+            words = re.findall(r"[\w-]+(?:\.json)?", path.read_text("utf-8"))
+            found[name] = set(words)
     return found
 
 
-def _pattern(path):
-    """Of the name of a file: tables name those of a GPU without their ending."""
-    name = path.stem if re.match(r"h\d00-", path.stem) else path.name
-    return rf"(?<![\w-]){re.escape(name)}(?![\w-])"
+def _names(path):
+    """Of a file: tables name those of a GPU without their ending."""
+    return {path.name, path.stem} if re.match(r"h\d00-", path.stem) else {path.name}
 
 
 def readers(root):
     """{name of a result file: [paths of what names it]}."""
-    texts = _texts(root)
+    named = _named(root)
     return {
-        path.name: [
-            name for name, text in texts.items() if re.search(_pattern(path), text)
-        ]
+        path.name: [name for name, words in named.items() if words & _names(path)]
         for path in sorted((root / "bench/results").glob("*.json"))
     }
 
