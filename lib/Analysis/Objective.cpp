@@ -25,6 +25,18 @@ double nm_sparse::getScore(const Prediction &prediction, Objective objective) {
   llvm_unreachable("all objectives are handled");
 }
 
+llvm::StringRef nm_sparse::getName(Objective objective) {
+  switch (objective) {
+  case Objective::Time:
+    return "time";
+  case Objective::Energy:
+    return "energy";
+  case Objective::EDP:
+    return "edp";
+  }
+  llvm_unreachable("all objectives are handled");
+}
+
 llvm::Expected<Objective> nm_sparse::parseObjective(llvm::StringRef text,
                                                     const Chip &chip) {
   auto found = llvm::StringSwitch<std::optional<Objective>>(text)

@@ -6,19 +6,21 @@
 
 #include "nm_sparse/Execution/CompareSchedules.h"
 
+#include "DeviceLock.h"
+#include "Host/RuntimeErrors.h"
 #include "Lowering/HostNames.h"
 #include "Lowering/Lowering.h"
 #include "Report/Bench.h"
 #include "Report/Check.h"
 #include "RunInput.h"
-#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "ScheduledProgram.h"
+#include "nm_sparse/Runtime/Driver.h"
 #include "nm_sparse/Runtime/Energy.h"
 #include "nm_sparse/Runtime/Error.h"
+#include "nm_sparse/Runtime/MGPU.h"
 #include "nm_sparse/Runtime/Recorder.h"
-#include "llvm/ADT/ScopeExit.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/ThreadPool.h"
-#include "llvm/Support/xxhash.h"
 
 using namespace mlir;
 using namespace mlir::nm_sparse;
@@ -32,7 +34,11 @@ struct ScheduleComparison::State {
 
   llvm::Error prepare();
   void compile(size_t number);
-  llvm::Error call(size_t number);
+  llvm::Expected<std::vector<HostArray>> call(size_t number);
+  llvm::Error compare(size_t number);
+  bool answers() const;
+  int64_t countBytes() const;
+  llvm::Error timeGroup(ArrayRef<size_t> which, int64_t budget);
   llvm::Error record(ArrayRef<size_t> which);
   bool hasDense() const;
 
@@ -41,6 +47,7 @@ struct ScheduleComparison::State {
   MLIRContext context;
   RunDevice device;
   RunInput input;
+  std::vector<Argument> arguments; ///< Of the last call.
   SmallVector<double> tolerances;
   std::vector<Product> products;
   int64_t sets = 1;
@@ -49,6 +56,7 @@ struct ScheduleComparison::State {
   std::vector<std::unique_ptr<CompiledModule>> compiled;
   size_t checked = 0; ///< The first schedules, whose results were compared.
   double denseUs = 0, denseMillijoules = 0;
+  std::string denseFault;
   bool denseTransposed = false; ///< Faster with the weight stored n x k.
 };
 
@@ -65,6 +73,8 @@ llvm::Error ScheduleComparison::State::prepare() {
     return read.takeError();
   input = std::move(*read);
   tolerances = getDefaultTolerances(input.entry);
+  if (request.tolerance >= 0)
+    tolerances.assign(tolerances.size(), request.tolerance);
   auto found = findProducts(*input.module, request.dynamicSize);
   if (!found)
     return found.takeError();
@@ -89,74 +99,25 @@ ScheduleComparison::create(const RunRequest &request, unsigned jobs) {
   return std::move(result);
 }
 
-/// A number that the code of the kernels in `module` has.
-static std::string hashKernels(ModuleOp module) {
-  std::string code;
-  module.walk([&](gpu::BinaryOp binary) {
-    for (Attribute object : binary.getObjects())
-      code += cast<gpu::ObjectAttr>(object).getObject().getValue();
-  });
-  return llvm::formatv("{0:x-16}", llvm::xxh3_64bits(code)).str();
-}
-
-namespace {
-/// A program in a context of its own, so that several are compiled side by
-/// side.
-struct OwnContext {
-  explicit OwnContext(const RunRequest &request)
-      : context(makeRegistry(request), MLIRContext::Threading::DISABLED) {
-    context.loadAllAvailableDialects();
-  }
-
-  llvm::Expected<Lowered> lower(RunRequest request, StringRef chip,
-                                StringRef gpu, StringRef schedule,
-                                StringRef format);
-
-  MLIRContext context;
-};
-} // namespace
-
-llvm::Expected<Lowered> OwnContext::lower(RunRequest request, StringRef chip,
-                                          StringRef gpu, StringRef schedule,
-                                          StringRef format) {
-  request.tunedSchedule = schedule.str();
-  auto read = RunInput::read(context, request);
-  if (!read)
-    return read.takeError();
-  auto lowered = lowerForGPU(*read->module, read->entry.getSymName(), chip, gpu,
-                             request, format);
-  if (lowered && (lowered->schedules.size() != 1 ||
-                  lowered->schedules.front() != schedule))
-    return llvm::createStringError("another schedule was taken: " +
-                                   llvm::join(lowered->schedules, "; "));
-  return lowered;
-}
-
-llvm::Expected<std::string> nm_sparse::hashCode(const RunRequest &request,
-                                                StringRef chip, StringRef gpu,
-                                                StringRef schedule) {
-  OwnContext own(request);
-  auto lowered = own.lower(request, chip, gpu, schedule, "isa");
-  if (!lowered)
-    return lowered.takeError();
-  return hashKernels(*lowered->module);
-}
-
 void ScheduleComparison::State::compile(size_t number) {
   ComparedSchedule &own = schedules[number];
   auto fail = [&](llvm::Error error) {
     own.problem = llvm::toString(std::move(error));
   };
-  OwnContext context(request);
+  ScheduledProgram program(request);
   StringRef format = device.kind == Device::Emulate ? "mlir" : "isa";
   auto lowered =
-      context.lower(request, device.chip, device.gpu, own.schedule, format);
+      program.lower(request, device.chip, device.gpu, own.schedule, format);
   if (!lowered)
     return fail(lowered.takeError());
   own.code = hashKernels(*lowered->module);
+  // Kernels are loaded, too, which the device may refuse.
+  RuntimeErrors errors;
   auto made = CompiledModule::create(lowered->module.get(), 2);
   if (!made)
     return fail(made.takeError());
+  if (llvm::Error error = errors.take())
+    return fail(std::move(error));
   compiled[number] = std::move(*made);
 }
 
@@ -172,13 +133,35 @@ void ScheduleComparison::add(ArrayRef<std::string> added) {
   state->pool.wait();
 }
 
-/// Runs a schedule, and compares its result.
-llvm::Error ScheduleComparison::State::call(size_t number) {
-  ComparedSchedule &own = schedules[number];
-  auto results = compiled[number]->call(kHostEntry, input.inputs.packed,
-                                        input.resultTypes);
+/// Runs a schedule. An error names it.
+llvm::Expected<std::vector<HostArray>>
+ScheduleComparison::State::call(size_t number) {
+  RuntimeErrors errors;
+  auto results =
+      compiled[number]->call(kHostEntry, arguments, input.resultTypes);
+  llvm::Error error = errors.take();
   if (!results)
-    return results.takeError();
+    error = llvm::joinErrors(std::move(error), results.takeError());
+  if (!error)
+    return results;
+  return llvm::createStringError(llvm::formatv("{0} (with {1})",
+                                               llvm::toString(std::move(error)),
+                                               schedules[number].schedule));
+}
+
+/// Runs a schedule, and compares its result.
+llvm::Error ScheduleComparison::State::compare(size_t number) {
+  ComparedSchedule &own = schedules[number];
+  // A program may write to what it is given.
+  arguments = input.inputs.packed;
+  auto results = call(number);
+  if (!results) {
+    llvm::Error error = results.takeError();
+    if (!answers())
+      return error;
+    own.problem = llvm::toString(std::move(error));
+    return llvm::Error::success();
+  }
   RunReport report;
   if (llvm::Error error =
           compareResults(*results, reference, tolerances, report))
@@ -190,7 +173,21 @@ llvm::Error ScheduleComparison::State::call(size_t number) {
   return llvm::Error::success();
 }
 
+/// A kernel that went wrong takes the device's memory with it.
+bool ScheduleComparison::State::answers() const {
+  RuntimeErrors errors;
+  void *memory = mgpuMemAlloc(1, nullptr, /*isHostShared=*/false);
+  mgpuMemFree(memory, nullptr);
+  bool isAlive = true;
+  llvm::handleAllErrors(errors.take(),
+                        [&](const llvm::ErrorInfoBase &) { isAlive = false; });
+  return isAlive;
+}
+
 llvm::Error ScheduleComparison::check() {
+  auto lock = DeviceLock::take(state->request.lock, /*alone=*/false);
+  if (!lock)
+    return lock.takeError();
   if (state->reference.empty()) {
     auto want = state->input.computeReference();
     if (!want)
@@ -200,25 +197,19 @@ llvm::Error ScheduleComparison::check() {
   for (; state->checked < state->schedules.size(); ++state->checked) {
     if (!state->compiled[state->checked])
       continue;
-    if (llvm::Error error = state->call(state->checked))
-      return llvm::joinErrors(
-          std::move(error),
-          llvm::createStringError("of the schedule " +
-                                  state->schedules[state->checked].schedule));
+    if (llvm::Error error = state->compare(state->checked))
+      return error;
   }
   return llvm::Error::success();
 }
 
 /// Records calls of these schedules, a program each.
 llvm::Error ScheduleComparison::State::record(ArrayRef<size_t> which) {
-  if (nmsRecordBegin())
-    return llvm::createStringError(nmsLastError());
   for (auto [turn, number] : llvm::enumerate(which)) {
     if (turn > 0 && nmsRecordNext())
       return llvm::createStringError(nmsLastError());
     for (int64_t set = 0; set < sets; ++set) {
-      auto results = compiled[number]->call(kHostEntry, input.inputs.packed,
-                                            input.resultTypes);
+      auto results = call(number);
       if (!results)
         return results.takeError();
     }
@@ -232,32 +223,103 @@ bool ScheduleComparison::State::hasDense() const {
   return kind == NMS_F32 || kind == NMS_F16 || kind == NMS_BF16;
 }
 
-llvm::Error ScheduleComparison::time(ArrayRef<size_t> which, int64_t budget) {
-  auto end = llvm::make_scope_exit([] { nmsRecordEnd(); });
-  if (llvm::Error error = state->record(which))
+namespace {
+/// A recording that ends with its scope.
+class Recording {
+public:
+  static llvm::Expected<std::unique_ptr<Recording>> begin() {
+    if (nmsRecordBegin())
+      return llvm::createStringError(nmsLastError());
+    return std::unique_ptr<Recording>(new Recording());
+  }
+  ~Recording() {
+    // The next use of the device fails for the same reason.
+    (void)nmsRecordEnd();
+  }
+  Recording(const Recording &) = delete;
+  Recording &operator=(const Recording &) = delete;
+
+private:
+  Recording() = default;
+};
+} // namespace
+
+/// Bytes of the device that a recorded schedule keeps.
+int64_t ScheduleComparison::State::countBytes() const {
+  int64_t bytes = 0;
+  for (const Argument &argument : input.inputs.packed)
+    bytes += int64_t(argument.array.data.size());
+  for (const HostArray &result : reference)
+    bytes += result.size() * int64_t(sizeof(float));
+  return bytes * sets;
+}
+
+llvm::Error ScheduleComparison::State::timeGroup(ArrayRef<size_t> which,
+                                                 int64_t budget) {
+  auto recording = Recording::begin();
+  if (!recording)
+    return recording.takeError();
+  if (llvm::Error error = record(which))
     return error;
   NmsBenchOptions options = {};
-  options.sets = int32_t(state->sets);
+  options.sets = int32_t(sets);
   options.budgetMs = int32_t(budget);
-  const Product &p = state->products.front();
+  const Product &p = products.front();
   std::vector<NmsTiming> timings(which.size());
   NmsVersus dense = {};
-  if (nmsBenchPrograms(p.kind, p.m, p.n, p.k, p.batch, &options, timings.data(),
-                       int32_t(which.size()),
-                       state->hasDense() ? &dense : nullptr))
-    return llvm::createStringError(nmsLastError());
-  for (auto [number, timing] : llvm::zip_equal(which, timings)) {
-    state->schedules[number].us = timing.medianUs;
-    state->schedules[number].spread = timing.spread;
+  auto take = [&](NmsVersus *with) {
+    return nmsBenchPrograms(p.kind, p.m, p.n, p.k, p.batch, &options,
+                            timings.data(), int32_t(which.size()), with);
+  };
+  bool failed = take(hasDense() ? &dense : nullptr);
+  if (failed && hasDense()) {
+    // There may be no cuBLAS, and times of schedules without it.
+    denseFault = nmsLastError();
+    dense = {};
+    failed = take(nullptr);
   }
-  state->denseUs = dense.cublasBestUs;
-  state->denseTransposed = dense.cublasTN.medianUs < dense.cublasNN.medianUs;
+  if (failed)
+    return llvm::createStringError(nmsLastError());
+  // At the clocks of the first group, by the dense product.
+  double scale =
+      denseUs > 0 && dense.cublasBestUs > 0 ? denseUs / dense.cublasBestUs : 1;
+  if (denseUs == 0)
+    denseUs = dense.cublasBestUs;
+  for (auto [number, timing] : llvm::zip_equal(which, timings)) {
+    schedules[number].us = scale * timing.medianUs;
+    schedules[number].spread = timing.spread;
+  }
+  denseTransposed = dense.cublasTN.medianUs < dense.cublasNN.medianUs;
+  return llvm::Error::success();
+}
+
+llvm::Error ScheduleComparison::time(ArrayRef<size_t> which, int64_t budget) {
+  auto lock = DeviceLock::take(state->request.lock, /*alone=*/true);
+  if (!lock)
+    return lock.takeError();
+  NmsDeviceInfo info;
+  if (nmsDeviceInfo(&info))
+    return llvm::createStringError(nmsLastError());
+  // A recording keeps the memory of all its calls.
+  auto most = size_t(
+      std::max<int64_t>(1, int64_t(info.memoryBytes / 2) /
+                               std::max<int64_t>(state->countBytes(), 1)));
+  state->denseUs = 0;
+  for (; !which.empty(); which = which.drop_front(std::min(most, which.size())))
+    if (llvm::Error error = state->timeGroup(
+            which.take_front(std::min(most, which.size())), budget))
+      return error;
   return llvm::Error::success();
 }
 
 llvm::Error ScheduleComparison::measureEnergy(ArrayRef<size_t> which,
                                               double seconds, int64_t repeats) {
-  auto end = llvm::make_scope_exit([] { nmsRecordEnd(); });
+  auto lock = DeviceLock::take(state->request.lock, /*alone=*/true);
+  if (!lock)
+    return lock.takeError();
+  auto recording = Recording::begin();
+  if (!recording)
+    return recording.takeError();
   if (llvm::Error error = state->record(which))
     return error;
   NmsEnergyOptions options = {};
@@ -265,11 +327,12 @@ llvm::Error ScheduleComparison::measureEnergy(ArrayRef<size_t> which,
   options.repeats = int32_t(repeats);
   options.sets = int32_t(state->sets);
   const Product &p = state->products.front();
+  bool hasDense = state->hasDense() && state->denseFault.empty();
   std::vector<NmsEnergy> energies(which.size());
   NmsEnergy dense = {};
   if (nmsEnergyPrograms(p.kind, p.m, p.n, p.k, p.batch, state->denseTransposed,
                         &options, energies.data(), int32_t(which.size()),
-                        state->hasDense() ? &dense : nullptr))
+                        hasDense ? &dense : nullptr))
     return llvm::createStringError(nmsLastError());
   for (auto [number, energy] : llvm::zip_equal(which, energies))
     state->schedules[number].millijoules = energy.millijoules;
@@ -277,10 +340,14 @@ llvm::Error ScheduleComparison::measureEnergy(ArrayRef<size_t> which,
   return llvm::Error::success();
 }
 
+bool ScheduleComparison::answers() const { return state->answers(); }
 ArrayRef<ComparedSchedule> ScheduleComparison::getSchedules() const {
   return state->schedules;
 }
 double ScheduleComparison::getDenseUs() const { return state->denseUs; }
+StringRef ScheduleComparison::getDenseFault() const {
+  return state->denseFault;
+}
 double ScheduleComparison::getDenseMillijoules() const {
   return state->denseMillijoules;
 }

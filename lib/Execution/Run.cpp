@@ -6,6 +6,7 @@
 
 #include "nm_sparse/Execution/Run.h"
 
+#include "DeviceLock.h"
 #include "Lowering/HostNames.h"
 #include "Lowering/Lowering.h"
 #include "Report/Bench.h"
@@ -18,45 +19,11 @@
 #include "nm_sparse/Runtime/Error.h"
 #include "nm_sparse/Runtime/Recorder.h"
 #include "llvm/Support/FormatVariadic.h"
-#include <cerrno>
-#include <cstring>
-#include <fcntl.h>
-#include <sys/file.h>
-#include <unistd.h>
-#include <utility>
 
 using namespace mlir;
 using namespace mlir::nm_sparse;
 
 namespace {
-
-/// Holds the file of RunRequest::lock while the GPU is used: shared by runs
-/// that only execute, alone by one that takes times.
-class DeviceLock {
-public:
-  static llvm::Expected<DeviceLock> take(StringRef path, bool alone) {
-    DeviceLock lock;
-    if (path.empty())
-      return std::move(lock);
-    // Opened here and not before: processes that inherit a file share its lock.
-    lock.file = open(path.str().c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    if (lock.file < 0 || flock(lock.file, alone ? LOCK_EX : LOCK_SH))
-      return llvm::createStringError("cannot lock " + path.str() + ": " +
-                                     std::strerror(errno));
-    return std::move(lock);
-  }
-  ~DeviceLock() {
-    if (file >= 0)
-      close(file);
-  }
-  DeviceLock(DeviceLock &&other) noexcept
-      : file(std::exchange(other.file, -1)) {}
-  DeviceLock &operator=(DeviceLock &&) = delete;
-
-private:
-  DeviceLock() = default;
-  int file = -1;
-};
 
 /// The state of one run.
 class Runner {

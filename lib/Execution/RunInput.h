@@ -27,8 +27,7 @@ struct RunDevice {
   static llvm::Expected<RunDevice> open(const RunRequest &request);
 };
 
-/// What one function is run on: the program as it was read, with seeded
-/// arguments.
+/// A function to run: the program as it was read, and seeded arguments.
 struct RunInput {
   OwningOpRef<ModuleOp> module;
   func::FuncOp entry;

@@ -18,23 +18,23 @@ using namespace mlir;
 using namespace mlir::nm_sparse;
 
 llvm::Expected<std::unique_ptr<CandidateList>>
-CandidateList::create(const TunableProduct &product, const Chip &chip,
-                      Objective objective) {
+CandidateList::create(const TunableProduct &product, const TuneTarget &target) {
   std::unique_ptr<CandidateList> list(new CandidateList());
   list->context = makeCompilerContext();
   int64_t tokens = product.problem.tokens;
-  auto module = runToLayout(*list->context, product.program, chip, tokens,
+  auto module = runToLayout(*list->context, product.program, target, tokens,
                             product.storage);
   if (!module)
     return module.takeError();
   (*module)->walk([&](MatmulOp op) {
     MatmulProblem problem = MatmulProblem::get(op, tokens);
     problem.canCopyInBulk = canCopyInBulk(op.getX());
-    list->ranked = rankSchedules(problem, chip, objective);
+    list->ranked = rankSchedules(problem, *target.chip, target.objective);
   });
   if (list->ranked.empty())
-    return llvm::createStringError(llvm::formatv(
-        "no schedule is legal for {0} tokens on {1}", tokens, chip.gpu));
+    return llvm::createStringError(
+        llvm::formatv("no schedule is legal for {0} tokens on {1}", tokens,
+                      target.chip->gpu));
   return std::move(list);
 }
 

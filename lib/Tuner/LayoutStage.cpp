@@ -10,6 +10,7 @@
 #include "nm_sparse/InitAll.h"
 #include "nm_sparse/Pipelines/Pipelines.h"
 #include "nm_sparse/Pipelines/Run.h"
+#include "nm_sparse/Tuner/Tunables.h"
 
 using namespace mlir;
 using namespace mlir::nm_sparse;
@@ -25,15 +26,18 @@ std::unique_ptr<MLIRContext> nm_sparse::makeCompilerContext() {
 
 llvm::Expected<OwningOpRef<ModuleOp>>
 nm_sparse::runToLayout(MLIRContext &context, StringRef program,
-                       const Chip &chip, ArrayRef<int64_t> tokens,
+                       const TuneTarget &target, ArrayRef<int64_t> tokens,
                        StringRef storage) {
   auto module = parseModule(context, program, "<program>");
   if (!module)
     return module.takeError();
   GPUPipelineOptions options;
-  options.chip = chip.name.str();
-  options.gpu = chip.gpu.str();
+  options.chip = target.chip->name.str();
+  options.gpu = target.chip->gpu.str();
+  options.objective = getName(target.objective).str();
   options.tokens = tokens;
+  options.maxKernels =
+      std::max<int64_t>(options.maxKernels, int64_t(tokens.size()));
   options.storage = storage.str();
   if (llvm::Error error = runStages(**module, options, "layout"))
     return std::move(error);

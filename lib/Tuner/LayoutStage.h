@@ -12,14 +12,14 @@
 #include "nm_sparse/Support/ReadModule.h"
 
 namespace mlir::nm_sparse {
-struct Chip;
+struct TuneTarget;
 
 /// A context with all that the compiler reads and ranks.
 std::unique_ptr<MLIRContext> makeCompilerContext();
 
 /// `program` as the layout stage leaves it, for these numbers of tokens.
 llvm::Expected<OwningOpRef<ModuleOp>>
-runToLayout(MLIRContext &context, StringRef program, const Chip &chip,
+runToLayout(MLIRContext &context, StringRef program, const TuneTarget &target,
             ArrayRef<int64_t> tokens, StringRef storage);
 
 } // namespace mlir::nm_sparse

@@ -34,10 +34,10 @@ static std::string getStorageOption(const TunedProblem &problem) {
 
 /// The products of `program` when it is compiled for these numbers of tokens.
 static llvm::Expected<std::vector<Found>>
-findProducts(StringRef program, const Chip &chip, ArrayRef<int64_t> numbers,
-             StringRef storage) {
+findProducts(StringRef program, const TuneTarget &target,
+             ArrayRef<int64_t> numbers, StringRef storage) {
   std::unique_ptr<MLIRContext> context = makeCompilerContext();
-  auto module = runToLayout(*context, program, chip, numbers, storage);
+  auto module = runToLayout(*context, program, target, numbers, storage);
   if (!module)
     return module.takeError();
   // Without numbers, or with several, products say what they expect.
@@ -48,20 +48,21 @@ findProducts(StringRef program, const Chip &chip, ArrayRef<int64_t> numbers,
     StringRef name = op->getParentOfType<func::FuncOp>().getSymName();
     // A copy for some number belongs to the function that selects it.
     name.consume_back(llvm::formatv("_tokens_{0}", expected).str());
-    found.push_back({TunedProblem::get(op, expected, chip), name.str()});
+    found.push_back(
+        {TunedProblem::get(op, expected, *target.chip), name.str()});
   });
   return found;
 }
 
 llvm::Expected<TunableProduct>
-nm_sparse::makeTunable(const TunedProblem &problem, const Chip &chip) {
+nm_sparse::makeTunable(const TunedProblem &problem, const TuneTarget &target) {
   std::unique_ptr<MLIRContext> context = makeCompilerContext();
   std::string reason = explainNoProgram(problem, *context);
   if (!reason.empty())
     return llvm::createStringError(reason);
   std::string key = getKey(problem), storage = getStorageOption(problem);
   for (std::string &text : writePrograms(problem, *context)) {
-    auto own = findProducts(text, chip, problem.tokens, storage);
+    auto own = findProducts(text, target, problem.tokens, storage);
     if (!own) {
       llvm::consumeError(own.takeError());
       continue;
@@ -73,17 +74,24 @@ nm_sparse::makeTunable(const TunedProblem &problem, const Chip &chip) {
 }
 
 RunRequest nm_sparse::makeRequest(const TunableProduct &product,
-                                  const Chip &chip, uint64_t seed) {
+                                  const TuneTarget &target, uint64_t seed) {
   RunRequest request;
   request.file = "<product>";
   request.program = product.program;
-  request.chip = chip.name.str();
-  request.gpu = chip.gpu.str();
+  request.chip = target.chip->name.str();
+  request.gpu = target.chip->gpu.str();
+  request.objective = getName(target.objective).str();
   request.dynamicSize = product.problem.tokens;
   request.storage = product.storage;
   request.seed = seed;
   request.check = true;
   return request;
+}
+
+TunableFinder::TunableFinder(const TuneTarget &target, ArrayRef<int64_t> tokens)
+    : target(target), tokens(tokens) {
+  llvm::sort(this->tokens);
+  this->tokens.erase(llvm::unique(this->tokens), this->tokens.end());
 }
 
 void TunableFinder::add(const TunedProblem &problem, StringRef name) {
@@ -95,7 +103,7 @@ void TunableFinder::add(const TunedProblem &problem, StringRef name) {
     return;
   }
   if (!refused.count(key)) {
-    auto product = makeTunable(problem, chip);
+    auto product = makeTunable(problem, target);
     if (product) {
       known[key] = products.size();
       product->names.push_back(name.str());
@@ -112,7 +120,7 @@ void TunableFinder::add(const TunedProblem &problem, StringRef name) {
 }
 
 llvm::Error TunableFinder::add(StringRef program, StringRef label) {
-  auto found = findProducts(program, chip, tokens, "auto");
+  auto found = findProducts(program, target, tokens, "auto");
   if (!found)
     return found.takeError();
   if (!tokens.empty() && !found->empty()) {
@@ -124,7 +132,7 @@ llvm::Error TunableFinder::add(StringRef program, StringRef label) {
     });
     found->clear();
     for (int64_t number : tokens) {
-      auto own = findProducts(program, chip, number,
+      auto own = findProducts(program, target, number,
                               isOne ? StringRef(storage) : "auto");
       if (!own)
         return own.takeError();

@@ -8,6 +8,7 @@
 
 #include "nm_sparse/Chip/Chip.h"
 #include "nm_sparse/Tuner/CandidateList.h"
+#include "nm_sparse/Tuning/DatabaseFile.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <chrono>
 #include <future>
@@ -24,40 +25,48 @@ struct Prepared {
   std::string error; ///< Why there is none.
 };
 
-/// Energies are measured of so many schedules, the fastest ones: a loop of each
-/// takes more than a second.
+/// Energies are measured of so many schedules, the fastest ones, since a loop
+/// of each takes long.
 constexpr size_t kMostEnergies = 4;
 /// Slower ones than this have hardly the least energy.
 constexpr double kEnergyRange = 1.15;
 
-double getScore(const ComparedSchedule &one, Objective objective) {
-  if (objective == Objective::Time)
-    return one.us;
-  return objective == Objective::Energy ? one.millijoules
-                                        : one.us * one.millijoules;
-}
-
 /// The search for one product.
 class Search {
 public:
-  Search(const TunableProduct &product, Prepared prepared,
+  Search(const TunableProduct &product, Prepared prepared, Objective objective,
          const TuneOptions &options)
-      : product(product), candidates(std::move(prepared.candidates)),
+      : product(product), objective(objective),
+        candidates(std::move(prepared.candidates)),
         meter(std::move(prepared.meter)), options(options) {}
 
+  /// An error is one of the device.
   llvm::Expected<TunedProduct> run();
 
 private:
+  const ComparedSchedule &get(size_t number) const {
+    return meter->getSchedules()[number];
+  }
   SmallVector<size_t> getRight() const;
-  size_t findBest(ArrayRef<size_t> which, Objective objective) const;
-  llvm::Error measureNeighbours(SmallVectorImpl<size_t> &right);
-  llvm::Error measureEnergies(SmallVectorImpl<size_t> &right);
+  llvm::Error time(ArrayRef<size_t> which);
+  llvm::Error timeNeighbours();
+  llvm::Error measureEnergies();
+  double getScore(size_t number) const;
+  size_t findBest(ArrayRef<size_t> which) const {
+    return *llvm::min_element(
+        which, [&](size_t a, size_t b) { return getScore(a) < getScore(b); });
+  }
+  llvm::Error measure();
+  void fillEntry(TunedProduct &found) const;
 
   const TunableProduct &product;
+  Objective objective;
   std::unique_ptr<CandidateList> candidates;
   std::unique_ptr<ProductMeter> meter;
   const TuneOptions &options;
-  double firstUs = 0; ///< Of the model's choice.
+  /// Microseconds of each schedule, at the clocks of the last turn; 0: none.
+  std::vector<double> times;
+  SmallVector<size_t> finalists; ///< All that may win.
 };
 
 } // namespace
@@ -71,22 +80,35 @@ SmallVector<size_t> Search::getRight() const {
   return right;
 }
 
-size_t Search::findBest(ArrayRef<size_t> which, Objective objective) const {
-  return *llvm::min_element(which, [&](size_t a, size_t b) {
-    ArrayRef<ComparedSchedule> all = meter->getSchedules();
-    return getScore(all[a], objective) < getScore(all[b], objective);
-  });
+double Search::getScore(size_t number) const {
+  double energy = get(number).millijoules;
+  if (objective == Objective::Time || energy == 0)
+    return times[number];
+  return objective == Objective::Energy ? energy : energy * times[number];
 }
 
-/// Measures the neighbours of the best of `right`, and that one again beside
-/// them, which leaves these.
-llvm::Error Search::measureNeighbours(SmallVectorImpl<size_t> &right) {
-  size_t best = findBest(right, Objective::Time);
+/// Times these in turns. The first one may have been timed before: times of
+/// two turns differ by the clocks in between, so others of then are scaled.
+llvm::Error Search::time(ArrayRef<size_t> which) {
+  if (llvm::Error error = meter->time(which))
+    return error;
+  times.resize(meter->getSchedules().size());
+  if (double before = times[which.front()])
+    for (double &time : times)
+      time *= get(which.front()).us / before;
+  for (size_t number : which)
+    times[number] = get(number).us;
+  return llvm::Error::success();
+}
+
+/// Times the neighbours of the fastest schedule, and that one again beside
+/// them.
+llvm::Error Search::timeNeighbours() {
+  size_t best = findBest(finalists), first = meter->getSchedules().size();
   std::vector<std::string> neighbours = candidates->takeNeighbours(
-      meter->getSchedules()[best].schedule, size_t(options.neighbours));
+      get(best).schedule, size_t(options.neighbours));
   if (neighbours.empty())
     return llvm::Error::success();
-  size_t first = meter->getSchedules().size();
   meter->add(neighbours);
   if (llvm::Error error = meter->check())
     return error;
@@ -96,64 +118,43 @@ llvm::Error Search::measureNeighbours(SmallVectorImpl<size_t> &right) {
       which.push_back(number);
   if (which.size() == 1)
     return llvm::Error::success();
-  // Times of two turns differ by what the clocks did in between.
-  double before = meter->getSchedules()[best].us;
-  if (llvm::Error error = meter->time(which))
+  finalists.append(which.begin() + 1, which.end());
+  return time(which);
+}
+
+/// Measures the energies of the fastest ones and of the model's choice, which
+/// become the finalists.
+llvm::Error Search::measureEnergies() {
+  llvm::sort(finalists,
+             [&](size_t a, size_t b) { return times[a] < times[b]; });
+  double most = kEnergyRange * times[finalists.front()];
+  bool hasModel = llvm::is_contained(finalists, 0);
+  llvm::erase_if(finalists,
+                 [&](size_t number) { return times[number] > most; });
+  finalists.truncate(std::min(finalists.size(), kMostEnergies));
+  if (hasModel && !llvm::is_contained(finalists, 0))
+    finalists.push_back(0);
+  return meter->measureEnergy(finalists);
+}
+
+llvm::Error Search::measure() {
+  finalists = getRight();
+  if (llvm::Error error = time(finalists))
     return error;
-  firstUs *= meter->getSchedules()[best].us / before;
-  right = which;
-  return llvm::Error::success();
+  if (llvm::Error error = timeNeighbours())
+    return error;
+  if (objective == Objective::Time)
+    return llvm::Error::success();
+  return measureEnergies();
 }
 
-/// Leaves those of `right` whose energies were measured.
-llvm::Error Search::measureEnergies(SmallVectorImpl<size_t> &right) {
-  ArrayRef<ComparedSchedule> all = meter->getSchedules();
-  llvm::sort(right, [&](size_t a, size_t b) { return all[a].us < all[b].us; });
-  double least = all[right.front()].us;
-  llvm::erase_if(right, [&](size_t number) {
-    return all[number].us > kEnergyRange * least;
-  });
-  right.truncate(std::min(right.size(), kMostEnergies));
-  return meter->measureEnergy(right);
-}
-
-llvm::Expected<TunedProduct> Search::run() {
-  if (llvm::Error error = meter->check())
-    return std::move(error);
-  SmallVector<size_t> right = getRight();
-  TunedProduct found;
-  found.product = &product;
-  found.entry.problem = product.problem;
-  if (!right.empty() && !options.checksOnly) {
-    if (llvm::Error error = meter->time(right))
-      return std::move(error);
-    // The model's choice is the first; it may be wrong.
-    if (right.front() == 0)
-      firstUs = meter->getSchedules().front().us;
-    if (llvm::Error error = measureNeighbours(right))
-      return std::move(error);
-  }
-  found.measured = getRight().size();
-  for (const ComparedSchedule &one : meter->getSchedules())
-    if (!one.problem.empty())
-      (one.isWrong ? found.wrong : found.refused).push_back(one);
-  if (right.empty())
-    found.failure = llvm::formatv(
-        "no schedule gives a right result: {0} are wrong, and {1} cannot be "
-        "compiled; the first says: {2}",
-        found.wrong.size(), found.refused.size(),
-        meter->getSchedules().front().problem);
-  if (right.empty() || options.checksOnly)
-    return std::move(found);
-  if (options.objective != Objective::Time)
-    if (llvm::Error error = measureEnergies(right))
-      return std::move(error);
-  const ComparedSchedule &best =
-      meter->getSchedules()[findBest(right, options.objective)];
+void Search::fillEntry(TunedProduct &found) const {
+  size_t number = findBest(finalists);
+  const ComparedSchedule &best = get(number);
   TunedEntry &entry = found.entry;
-  entry.objective = options.objective;
+  entry.objective = objective;
   entry.schedule = best.schedule;
-  entry.us = best.us;
+  entry.us = times[number];
   entry.spread = best.spread;
   entry.denseUs = meter->getDenseUs();
   entry.millijoules = best.millijoules;
@@ -161,15 +162,42 @@ llvm::Expected<TunedProduct> Search::run() {
   entry.code = best.code;
   entry.compiler = options.compiler;
   entry.driver = options.driver;
-  found.modelUs = firstUs;
+  found.modelUs = times.front();
+}
+
+llvm::Expected<TunedProduct> Search::run() {
+  TunedProduct found;
+  found.product = &product;
+  found.entry.problem = product.problem;
+  llvm::Error error = meter->check();
+  bool isMeasured = !error && !options.checksOnly && !getRight().empty();
+  if (isMeasured)
+    error = measure();
+  for (const ComparedSchedule &one : meter->getSchedules())
+    if (!one.problem.empty())
+      (one.isWrong ? found.wrong : found.refused).push_back(one);
+  found.measured = getRight().size();
+  if (error) {
+    // A product that cannot be measured does not keep others from it.
+    if (!meter->answers())
+      return std::move(error);
+    found.failure = llvm::toString(std::move(error));
+  } else if (found.measured == 0) {
+    found.failure = llvm::formatv(
+        "no schedule gives a right result: {0} are wrong, and {1} cannot run; "
+        "the first says: {2}",
+        found.wrong.size(), found.refused.size(), get(0).problem);
+  } else if (isMeasured) {
+    fillEntry(found);
+  }
   return std::move(found);
 }
 
-static Prepared prepare(const TunableProduct &product, const Chip &chip,
+static Prepared prepare(const TunableProduct &product, const TuneTarget &target,
                         const TuneOptions &options,
                         const MakeMeter &makeMeter) {
   Prepared prepared;
-  auto candidates = CandidateList::create(product, chip, options.objective);
+  auto candidates = CandidateList::create(product, target);
   if (!candidates) {
     prepared.error = llvm::toString(candidates.takeError());
     return prepared;
@@ -186,6 +214,11 @@ static Prepared prepare(const TunableProduct &product, const Chip &chip,
   return prepared;
 }
 
+static llvm::Error appendEntry(StringRef path, const TunedEntry &entry) {
+  auto file = DatabaseFile::open(path);
+  return file ? file->append(entry) : file.takeError();
+}
+
 std::vector<const TunableProduct *>
 nm_sparse::findUnknown(ArrayRef<TunableProduct> tunables,
                        const TuningDatabase &database, Objective objective) {
@@ -197,25 +230,33 @@ nm_sparse::findUnknown(ArrayRef<TunableProduct> tunables,
 }
 
 llvm::Error
-nm_sparse::tune(ArrayRef<const TunableProduct *> products, const Chip &chip,
-                const TuneOptions &options, const MakeMeter &makeMeter,
+nm_sparse::tune(ArrayRef<const TunableProduct *> products,
+                const TuneTarget &target, const TuneOptions &options,
+                const MakeMeter &makeMeter,
                 llvm::function_ref<void(const TunedProduct &)> report) {
   using Clock = std::chrono::steady_clock;
   Clock::time_point begun = Clock::now();
+  auto isOver = [&] {
+    std::chrono::duration<double> taken = Clock::now() - begun;
+    return options.minutes && taken.count() > 60 * *options.minutes;
+  };
   auto start = [&](size_t number) {
     return std::async(std::launch::async, [&, number] {
-      return prepare(*products[number], chip, options, makeMeter);
+      return prepare(*products[number], target, options, makeMeter);
     });
   };
+  // Before anything is measured that could not be written.
+  if (!options.checksOnly)
+    if (auto file = DatabaseFile::open(options.database); !file)
+      return file.takeError();
   std::future<Prepared> next;
   for (size_t i = 0; i < products.size(); ++i) {
-    std::chrono::duration<double> taken = Clock::now() - begun;
-    if (options.minutes && taken.count() > 60 * *options.minutes)
+    if (isOver() && !next.valid())
       break;
     const TunableProduct &product = *products[i];
     Prepared prepared = (next.valid() ? std::move(next) : start(i)).get();
     // There is one emulator, which runs kernels on all cores.
-    if (!options.checksOnly && i + 1 < products.size())
+    if (!options.checksOnly && i + 1 < products.size() && !isOver())
       next = start(i + 1);
     if (!prepared.error.empty()) {
       TunedProduct failed;
@@ -224,14 +265,14 @@ nm_sparse::tune(ArrayRef<const TunableProduct *> products, const Chip &chip,
       report(failed);
       continue;
     }
-    auto found = Search(product, std::move(prepared), options).run();
+    auto found =
+        Search(product, std::move(prepared), target.objective, options).run();
     if (!found)
       return llvm::createStringError(llvm::formatv(
           "{0}, {1} tokens: {2}", llvm::join(product.names, ", "),
           product.problem.tokens, llvm::toString(found.takeError())));
     if (!options.checksOnly && found->failure.empty())
-      if (llvm::Error error =
-              TuningDatabase::append(options.database, found->entry))
+      if (llvm::Error error = appendEntry(options.database, found->entry))
         return error;
     report(*found);
   }

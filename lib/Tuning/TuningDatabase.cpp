@@ -19,11 +19,6 @@ using namespace mlir::nm_sparse;
 /// version name no objective, which is time.
 static constexpr int64_t kVersion = 1, kObjectiveVersion = 2;
 
-static constexpr std::pair<StringLiteral, Objective> objectives[] = {
-    {"time", Objective::Time},
-    {"energy", Objective::Energy},
-    {"edp", Objective::EDP}};
-
 llvm::json::Object nm_sparse::toJSON(const TunedProblem &problem) {
   return llvm::json::Object{{"version", kVersion},
                             {"gpu", problem.gpu},
@@ -58,9 +53,7 @@ llvm::json::Object nm_sparse::toJSON(const TunedEntry &entry) {
   if (entry.objective == Objective::Time)
     return object;
   object["version"] = kObjectiveVersion;
-  for (auto [name, objective] : objectives)
-    if (objective == entry.objective)
-      object["objective"] = name;
+  object["objective"] = getName(entry.objective);
   return object;
 }
 
@@ -76,14 +69,14 @@ static bool readOptional(llvm::json::ObjectMapper &fields, int64_t version,
   std::string text;
   if (!fields.map("objective", text))
     return false;
-  const auto *found = llvm::find_if(
-      objectives, [&](const auto &one) { return one.first == text; });
-  if (found == std::end(objectives)) {
-    path.field("objective").report("legal are time, energy and edp");
-    return false;
-  }
-  entry.objective = found->second;
-  return true;
+  for (Objective objective :
+       {Objective::Time, Objective::Energy, Objective::EDP})
+    if (getName(objective) == text) {
+      entry.objective = objective;
+      return true;
+    }
+  path.field("objective").report("legal are time, energy and edp");
+  return false;
 }
 
 /// Returns true if `entry` is of some problem and some time; else reports why
@@ -106,6 +99,11 @@ static bool isLegal(const TunedEntry &entry, llvm::json::Path path) {
     }
   if (!(entry.us > 0) || !std::isfinite(entry.us)) {
     path.field("us").report("legal are times above 0");
+    return false;
+  }
+  bool needsEnergy = entry.objective != Objective::Time;
+  if (entry.millijoules < 0 || (needsEnergy && entry.millijoules == 0)) {
+    path.field("mj").report("legal are energies above 0");
     return false;
   }
   return true;
@@ -180,7 +178,7 @@ static std::string getKey(const TunedProblem &problem, Objective objective) {
   return problem.getLayer() + std::to_string(int(objective));
 }
 
-/// What the best entry for a problem has least of.
+/// The best entry for a problem has the least of these.
 static double rate(const TunedEntry &entry) {
   if (entry.objective == Objective::Time)
     return entry.us;
@@ -194,28 +192,6 @@ void TuningDatabase::add(TunedEntry entry) {
   auto [found, isNew] = layer.try_emplace(tokens, entry);
   if (!isNew && rate(entry) < rate(found->second))
     found->second = std::move(entry);
-}
-
-llvm::Error TuningDatabase::append(StringRef path, const TunedEntry &entry) {
-  auto fail = [&](std::error_code code) {
-    return llvm::createStringError("cannot write " + path.str() + ": " +
-                                   code.message());
-  };
-  std::error_code code;
-  llvm::raw_fd_ostream file(path, code, llvm::sys::fs::CD_OpenAlways,
-                            llvm::sys::fs::FA_Write, llvm::sys::fs::OF_Append);
-  if (code)
-    return fail(code);
-  // In one piece: several searches may write to one file.
-  std::string line;
-  llvm::raw_string_ostream(line) << llvm::json::Value(toJSON(entry)) << "\n";
-  file << line;
-  file.flush();
-  if (!file.has_error())
-    return llvm::Error::success();
-  code = file.error();
-  file.clear_error();
-  return fail(code);
 }
 
 const TunedEntry *TuningDatabase::findExact(const TunedProblem &problem,

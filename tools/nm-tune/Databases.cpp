@@ -7,34 +7,27 @@
 #include "Databases.h"
 
 #include "nm_sparse/Chip/Chip.h"
-#include "nm_sparse/Support/OutputFile.h"
+#include "nm_sparse/Tuning/DatabaseFile.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/ThreadPool.h"
 
 using namespace mlir;
 using namespace mlir::nm_sparse;
 
-static llvm::Error write(StringRef path, const TuningDatabase &database) {
-  std::string text;
-  llvm::raw_string_ostream os(text);
-  database.print(os);
-  auto file = OutputFile::create(path, std::move(text));
-  return file ? file->keep() : file.takeError();
-}
-
 llvm::Error nm_sparse::mergeDatabases(const NmTuneOptions &options) {
   TuningDatabase merged;
-  const std::string &path = options.search.database;
-  std::vector<std::string> files = options.files;
-  if (llvm::sys::fs::exists(path))
-    files.push_back(path);
-  for (const std::string &file : files)
+  for (const std::string &file : options.files)
     if (llvm::Error error = merged.read(file))
       return error;
-  if (llvm::Error error = write(path, merged))
+  const std::string &path = options.search.database;
+  auto file = DatabaseFile::open(path);
+  if (!file)
+    return file.takeError();
+  if (llvm::Error error = merged.read(path))
     return error;
-  llvm::outs() << merged.size() << " entries of " << files.size()
-               << " files in " << path << "\n";
+  if (llvm::Error error = file->replace(merged))
+    return error;
+  llvm::outs() << merged.size() << " entries in " << path << "\n";
   return llvm::Error::success();
 }
 
@@ -51,15 +44,16 @@ static void verify(Verified &own) {
   const TunedEntry &entry = *own.entry;
   const Chip *chip = findGPU(entry.problem.gpu);
   if (!chip) {
-    own.fault = "this compiler knows no GPU " + entry.problem.gpu;
+    own.unknown = "this compiler knows no GPU " + entry.problem.gpu;
     return;
   }
-  auto product = makeTunable(entry.problem, *chip);
+  TuneTarget target = {chip, entry.objective};
+  auto product = makeTunable(entry.problem, target);
   if (!product) {
     own.unknown = llvm::toString(product.takeError());
     return;
   }
-  auto code = hashCode(makeRequest(*product, *chip, 0), chip->name, chip->gpu,
+  auto code = hashCode(makeRequest(*product, target, 0), chip->name, chip->gpu,
                        entry.schedule);
   if (!code)
     own.fault = llvm::toString(code.takeError());
@@ -76,6 +70,21 @@ static void print(const Verified &own, StringRef text) {
       problem.outputs, problem.type, problem.encoding, problem.tokens, text);
 }
 
+/// Takes these entries out of the file, in which there may be more than when it
+/// was read.
+static llvm::Error prune(StringRef path, ArrayRef<llvm::json::Value> faults) {
+  auto file = DatabaseFile::open(path);
+  if (!file)
+    return file.takeError();
+  TuningDatabase now, kept;
+  if (llvm::Error error = now.read(path))
+    return error;
+  for (const TunedEntry *entry : now.getEntries())
+    if (!llvm::is_contained(faults, llvm::json::Value(toJSON(*entry))))
+      kept.add(*entry);
+  return file->replace(kept);
+}
+
 llvm::Expected<bool> nm_sparse::verifyDatabase(const NmTuneOptions &options) {
   TuningDatabase database;
   if (llvm::Error error = database.read(options.search.database))
@@ -89,24 +98,23 @@ llvm::Expected<bool> nm_sparse::verifyDatabase(const NmTuneOptions &options) {
     pool.async([&own] { verify(own); });
   pool.wait();
 
-  TuningDatabase kept;
+  std::vector<llvm::json::Value> faults;
   size_t unknown = 0;
   for (const Verified &own : all) {
     unknown += !own.unknown.empty();
     if (own.fault.empty())
-      kept.add(*own.entry);
-    else
-      print(own, own.fault);
+      continue;
+    print(own, own.fault);
+    faults.push_back(toJSON(*own.entry));
   }
-  size_t faults = all.size() - kept.size();
   llvm::outs() << llvm::formatv(
       "{0} entries: {1} as they were measured, {2} not, {3} of which this "
       "cannot be said\n",
-      all.size(), kept.size() - unknown, faults, unknown);
-  if (!options.prunes || faults == 0)
-    return faults == 0;
-  if (llvm::Error error = write(options.search.database, kept))
+      all.size(), all.size() - faults.size() - unknown, faults.size(), unknown);
+  if (!options.prunes || faults.empty())
+    return faults.empty();
+  if (llvm::Error error = prune(options.search.database, faults))
     return std::move(error);
-  llvm::outs() << faults << " entries taken out\n";
+  llvm::outs() << faults.size() << " entries taken out\n";
   return true;
 }

@@ -31,13 +31,16 @@ not measured again, so that a search goes on where another one ended.
                      own (default): those that programs for any number have kernels
                      for
   --gpu G            the GPU that is measured, such as h100; default: the one that
-                     there is
+                     there is, and h200 where there is none
   --candidates N     schedules to measure of each product at most; default 12
   --neighbours N     further ones, which differ from the best in one field; default 4
   --objective O      what the best one has least of: time (default), energy, or edp
                      (energy times time)
   --minutes M        after which no further product is begun
-  --sample-ms N      milliseconds of samples for each product; default 400
+  --sample-ms N      milliseconds of samples for each product, and as many for the
+                     neighbours; default 400
+  --lock FILE        searches, and runs of nm-run, that name the same FILE take times
+                     one after another, and use the GPU for nothing else meanwhile
   --seed S           of weights and activations; default 0
   --jobs N           schedules that are compiled at a time; default: one a core
   --device D         cuda (default), or emulate: results of all candidates are
@@ -50,7 +53,8 @@ not measured again, so that a search goes on where another one ended.
   --prune            with --verify, take these out
   --version          print which build this is
 
-Status: 0 all well, 1 a schedule was wrong or a search could not go on, 2 bad usage.
+Status: 0 all well, 1 a schedule was wrong, a product has no right one, or the search
+could not go on, 2 bad usage.
 )";
 
 StringRef nm_sparse::getTuneUsage() { return usage; }
@@ -98,8 +102,13 @@ static llvm::Error parseTokens(StringRef text, NmTuneOptions &options) {
   if (text == "own")
     return llvm::Error::success();
   auto counts = parseTokenCounts(text);
-  if (!counts)
-    return counts.takeError();
+  if (!counts || counts->empty()) {
+    if (!counts)
+      llvm::consumeError(counts.takeError());
+    return llvm::createStringError(
+        "'" + text.str() +
+        "' is not a list of numbers of tokens, such as 16,2048, or own");
+  }
   options.tokens = *counts;
   return llvm::Error::success();
 }
@@ -137,19 +146,8 @@ static void addSearch(CommandLine &line, NmTuneOptions &options) {
   });
   line.addNumber<int64_t>("candidates", search.candidates, 1, 1000);
   line.addNumber<int64_t>("neighbours", search.neighbours, 0, 1000);
-  line.addValue("objective", [&](StringRef text) -> llvm::Error {
-    std::optional<Objective> found =
-        llvm::StringSwitch<std::optional<Objective>>(text)
-            .Case("time", Objective::Time)
-            .Case("energy", Objective::Energy)
-            .Case("edp", Objective::EDP)
-            .Default(std::nullopt);
-    if (!found)
-      return llvm::createStringError("'" + text.str() +
-                                     "' is not one of time, energy, edp");
-    search.objective = *found;
-    return llvm::Error::success();
-  });
+  line.addChoice("objective", options.objective, {"time", "energy", "edp"});
+  line.addString("lock", options.lock);
   line.addValue("minutes",
                 [&](StringRef text) { return parseMinutes(text, options); });
   line.addNumber<int64_t>("sample-ms", options.sampleMs, 1, 3600000);
@@ -164,7 +162,7 @@ static void addSearch(CommandLine &line, NmTuneOptions &options) {
   });
 }
 
-/// What is asked for must fit together.
+/// Options must fit together.
 static llvm::Error check(const NmTuneOptions &options) {
   bool hasLayers = !options.shapes.empty();
   if (options.merges && options.verifies)
@@ -173,10 +171,14 @@ static llvm::Error check(const NmTuneOptions &options) {
   if (options.prunes && !options.verifies)
     return llvm::createStringError("--prune takes out what --verify finds, "
                                    "which is not given");
-  bool checksOnly = options.lists || options.device == Device::Emulate;
-  if (options.search.database.empty() && !checksOnly)
+  bool isOfDatabases = options.merges || options.verifies;
+  bool writesNothing = options.lists || options.device == Device::Emulate;
+  if (isOfDatabases && writesNothing)
+    return llvm::createStringError(
+        "--merge and --verify are no searches: leave out --list and --device");
+  if (options.search.database.empty() && !writesNothing)
     return llvm::createStringError("--database FILE is missing");
-  if (options.merges || options.verifies) {
+  if (isOfDatabases) {
     if (hasLayers || !options.checkpoint.empty() ||
         (options.verifies && !options.files.empty()))
       return llvm::createStringError(options.merges

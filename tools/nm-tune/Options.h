@@ -23,6 +23,8 @@ struct NmTuneOptions {
   std::vector<std::string> weights; ///< Patterns of names; none: all.
   SmallVector<int64_t> tokens;      ///< None: those that programs have.
   std::string gpu;                  ///< Empty: the one that there is.
+  std::string objective = "time";
+  std::string lock; ///< A file; empty: the GPU belongs to this search.
   Device device = Device::CUDA;
   int64_t jobs = 0; ///< Threads that compile; 0: one for each core.
   int64_t sampleMs = 400;

@@ -52,16 +52,77 @@ static llvm::Error addLayer(const LayerShape &shape, StringRef encoding,
   return finder.add(program, label);
 }
 
-static bool isMeant(StringRef name, ArrayRef<std::string> patterns) {
-  return patterns.empty() || llvm::any_of(patterns, [&](StringRef text) {
-           if (name == text)
-             return true;
-           auto pattern = llvm::GlobPattern::create(text);
-           if (pattern)
-             return pattern->match(name);
-           llvm::consumeError(pattern.takeError());
-           return false;
-         });
+/// The weights that `patterns` name, or, without any, all.
+static llvm::Expected<std::vector<const CheckpointWeight *>>
+choose(const Checkpoint &checkpoint, ArrayRef<std::string> patterns) {
+  std::vector<const CheckpointWeight *> all, chosen;
+  for (const CheckpointWeight &weight : checkpoint.getWeights())
+    all.push_back(&weight);
+  if (patterns.empty())
+    return all;
+  for (StringRef text : patterns) {
+    auto pattern = llvm::GlobPattern::create(text);
+    size_t before = chosen.size();
+    for (const CheckpointWeight *weight : all)
+      if ((weight->name == text || (pattern && pattern->match(weight->name))) &&
+          !llvm::is_contained(chosen, weight))
+        chosen.push_back(weight);
+    if (!pattern)
+      llvm::consumeError(pattern.takeError());
+    if (chosen.size() == before)
+      return llvm::createStringError(llvm::formatv(
+          "{0} has no further weight {1}; nm-compile --checkpoint {0} --list "
+          "prints those that it has",
+          checkpoint.getPath(), quoteName(text)));
+  }
+  return chosen;
+}
+
+/// The pattern that a weight is tuned in; empty, and `reason` says why, where
+/// it is not.
+static llvm::Expected<std::string> getEncoding(const NmTuneOptions &options,
+                                               const Checkpoint &checkpoint,
+                                               const CheckpointWeight &weight,
+                                               std::string &reason) {
+  if (!weight.scale.empty()) {
+    reason = "it has a scale beside it";
+    return "";
+  }
+  if (weight.isCompressed())
+    return "2:4";
+  if (!options.encoding.empty()) {
+    // Those are multiplied by nothing.
+    bool isNamed = llvm::is_contained(options.weights, weight.name);
+    if (StringRef(weight.name).contains_insensitive("embed") && !isNamed) {
+      reason = "it is an embedding, as its name says";
+      return "";
+    }
+    return options.encoding;
+  }
+  auto data = checkpoint.read(weight);
+  if (!data)
+    return data.takeError();
+  if (checkTwoFour(data->bytes, weight.outputs, weight.inputs, *weight.type)
+          .isTwoFour())
+    return "2:4";
+  reason = "it is not 2:4; --encoding says what it is to become";
+  return "";
+}
+
+namespace {
+/// Weights of one shape, type and pattern.
+struct Alike {
+  LayerShape shape;
+  std::string encoding, label;
+  size_t count = 0;
+};
+} // namespace
+
+static bool isAlike(const Alike &one, const CheckpointWeight &weight,
+                    StringRef encoding) {
+  return one.shape.outputs == weight.outputs &&
+         one.shape.inputs == weight.inputs && one.shape.type == weight.type &&
+         one.encoding == encoding;
 }
 
 /// Adds the weights of the checkpoint that are 2:4, or all that are dense where
@@ -71,35 +132,43 @@ static llvm::Error addCheckpoint(const NmTuneOptions &options,
   auto checkpoint = Checkpoint::open(options.checkpoint);
   if (!checkpoint)
     return checkpoint.takeError();
-  size_t added = 0;
-  for (const CheckpointWeight &weight : checkpoint->getWeights()) {
-    if (!isMeant(weight.name, options.weights))
+  auto chosen = choose(*checkpoint, options.weights);
+  if (!chosen)
+    return chosen.takeError();
+  std::vector<Alike> layers;
+  for (const CheckpointWeight *weight : *chosen) {
+    std::string reason;
+    auto encoding = getEncoding(options, *checkpoint, *weight, reason);
+    if (!encoding)
+      return encoding.takeError();
+    if (encoding->empty()) {
+      finder.skip(quoteName(weight->name), reason);
       continue;
-    StringRef encoding = options.encoding;
-    if (weight.isCompressed())
-      encoding = "2:4";
-    if (encoding.empty()) {
-      auto data = checkpoint->read(weight);
-      if (!data)
-        return data.takeError();
-      if (!checkTwoFour(data->bytes, weight.outputs, weight.inputs,
-                        *weight.type)
-               .isTwoFour())
-        continue;
-      encoding = "2:4";
     }
-    ++added;
-    if (llvm::Error error =
-            addLayer({weight.outputs, weight.inputs, weight.type}, encoding,
-                     weight.name, finder))
-      return error;
+    auto found = llvm::find_if(layers, [&](const Alike &one) {
+      return isAlike(one, *weight, *encoding);
+    });
+    if (found == layers.end())
+      found =
+          layers.insert(found, {{weight->outputs, weight->inputs, weight->type},
+                                *encoding,
+                                quoteName(weight->name)});
+    ++found->count;
   }
-  if (added > 0)
+  for (Alike &one : layers) {
+    if (one.count > 1)
+      one.label += llvm::formatv(" and {0} more", one.count - 1);
+    if (llvm::Error error =
+            addLayer(one.shape, one.encoding, one.label, finder))
+      finder.skip(one.label, llvm::toString(std::move(error)));
+  }
+  if (!layers.empty())
     return llvm::Error::success();
   return llvm::createStringError(llvm::formatv(
-      "{0}: none of its {1} weights is meant and 2:4; with --encoding, dense "
-      "ones are tuned for that pattern",
-      options.checkpoint, checkpoint->getWeights().size()));
+      "{0}: none of {1} weights can be tuned: {2}", options.checkpoint,
+      chosen->size(),
+      finder.getSkipped().empty() ? "there are none"
+                                  : finder.getSkipped().front().reason));
 }
 
 llvm::Error nm_sparse::addSources(const NmTuneOptions &options,

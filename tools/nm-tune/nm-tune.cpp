@@ -14,6 +14,7 @@
 #include "nm_sparse/Runtime/Error.h"
 #include "nm_sparse/Support/StandardOutput.h"
 #include "nm_sparse/Support/Version.h"
+#include "llvm/ADT/MapVector.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/InitLLVM.h"
@@ -35,8 +36,20 @@ public:
     comparison->add(schedules);
   }
   llvm::Error check() override { return comparison->check(); }
+  ~DeviceMeter() override {
+    // Kernels of schedules are used once; nobody else loads any.
+    comparison.reset();
+    (void)nmsModuleCacheClear();
+  }
   llvm::Error time(ArrayRef<size_t> which) override {
-    return comparison->time(which, sampleMs);
+    llvm::Error error = comparison->time(which, sampleMs);
+    static bool isSaid = false;
+    if (StringRef why = comparison->getDenseFault(); !why.empty() && !isSaid) {
+      llvm::errs() << "nm-tune: warning: dense products are not timed: " << why
+                   << "\n";
+      isSaid = true;
+    }
+    return error;
   }
   llvm::Error measureEnergy(ArrayRef<size_t> which) override {
     // The counter of a GPU moves some 10 times a second.
@@ -44,6 +57,7 @@ public:
     constexpr int64_t kRepeats = 3;
     return comparison->measureEnergy(which, kSeconds, kRepeats);
   }
+  bool answers() const override { return comparison->answers(); }
   ArrayRef<ComparedSchedule> getSchedules() const override {
     return comparison->getSchedules();
   }
@@ -57,7 +71,7 @@ private:
   int64_t sampleMs;
 };
 
-/// What a search has found so far.
+/// The findings of a search so far.
 struct Summary {
   size_t done = 0, timed = 0, withDense = 0, withModel = 0, wrong = 0,
          failed = 0;
@@ -73,17 +87,25 @@ static int fail(llvm::Error error, int status) {
   return status;
 }
 
-/// The GPU to tune for: the one that there is, which the user may name.
+/// The GPU to tune for: the one that there is, which the user may name. Where
+/// nothing is measured there need not be one.
 static llvm::Expected<const Chip *> chooseGPU(const NmTuneOptions &options) {
-  if (options.lists || options.device == Device::Emulate)
-    return findGPU(options.gpu.empty() ? "h200" : options.gpu);
+  bool isMeasured = !options.lists && options.device == Device::CUDA;
+  if (!isMeasured && !options.gpu.empty())
+    return findGPU(options.gpu);
   NmsDeviceInfo info;
-  if (!nmsDeviceAvailable() || nmsDeviceInfo(&info))
+  // The emulator is opened as a device of this process, and another before it
+  // would be in its way.
+  bool isThere = options.device == Device::CUDA && nmsDeviceAvailable() &&
+                 !nmsDeviceInfo(&info);
+  StringRef own = isThere ? getGPUOfDevice(info.name) : StringRef();
+  if (!isMeasured)
+    return findGPU(own.empty() ? "h200" : own);
+  if (!isThere)
     return llvm::createStringError(llvm::formatv(
         "{0}: schedules are measured on a GPU; --device emulate checks their "
         "results, and --list says what would be measured",
         nmsLastError()));
-  StringRef own = getGPUOfDevice(info.name);
   if (own.empty())
     return llvm::createStringError(
         llvm::formatv("this compiler does not know the GPU {0}; known are {1}",
@@ -110,6 +132,19 @@ static std::string describe(const TunableProduct &product) {
                        problem.tokens == 1 ? "" : "s");
 }
 
+/// One line for each reason.
+static void warnOfSkipped(ArrayRef<SkippedProduct> skipped) {
+  llvm::MapVector<StringRef, SmallVector<StringRef>> reasons;
+  for (const SkippedProduct &one : skipped)
+    reasons[one.reason].push_back(one.name);
+  for (const auto &[reason, names] : reasons) {
+    llvm::errs() << "nm-tune: warning: not tuned: " << names.front();
+    if (names.size() > 1)
+      llvm::errs() << " and " << names.size() - 1 << " more";
+    llvm::errs() << ": " << reason << "\n";
+  }
+}
+
 static void list(const TunableFinder &finder, size_t unknown) {
   for (const TunableProduct &product : finder.getProducts())
     llvm::outs() << describe(product) << "\n";
@@ -128,7 +163,7 @@ static void reportFaults(const TunedProduct &found) {
   for (const ComparedSchedule &one : found.wrong)
     llvm::outs() << "    WRONG " << one.schedule << ": " << one.problem << "\n";
   for (const ComparedSchedule &one : found.refused)
-    llvm::outs() << "    not compiled: " << one.schedule << ": " << one.problem
+    llvm::outs() << "    not run: " << one.schedule << ": " << one.problem
                  << "\n";
   if (!found.failure.empty())
     llvm::outs() << "    FAILED: " << found.failure << "\n";
@@ -204,19 +239,21 @@ static int search(NmTuneOptions &options) {
   auto chip = chooseGPU(options);
   if (!chip)
     return fail(chip.takeError(), 1);
-  TunableFinder finder(**chip, options.tokens);
+  auto objective = parseObjective(options.objective, **chip);
+  if (!objective)
+    return fail(objective.takeError(), 2);
+  TuneTarget target = {*chip, *objective};
+  TunableFinder finder(target, options.tokens);
   if (llvm::Error error = addSources(options, finder))
     return fail(std::move(error), 1);
-  for (const SkippedProduct &one : finder.getSkipped())
-    llvm::errs() << "nm-tune: warning: not tuned: " << one.name << ": "
-                 << one.reason << "\n";
+  warnOfSkipped(finder.getSkipped());
   TuneOptions &search = options.search;
   TuningDatabase database;
-  if (!search.checksOnly && llvm::sys::fs::exists(search.database))
+  if (llvm::sys::fs::exists(search.database))
     if (llvm::Error error = database.read(search.database))
       return fail(std::move(error), 1);
   std::vector<const TunableProduct *> products =
-      findUnknown(finder.getProducts(), database, search.objective);
+      findUnknown(finder.getProducts(), database, *objective);
   if (options.lists) {
     list(finder, products.size());
     return 0;
@@ -227,8 +264,9 @@ static int search(NmTuneOptions &options) {
 
   auto makeMeter = [&](const TunableProduct &product)
       -> llvm::Expected<std::unique_ptr<ProductMeter>> {
-    RunRequest request = makeRequest(product, **chip, options.seed);
+    RunRequest request = makeRequest(product, target, options.seed);
     request.device = options.device;
+    request.lock = options.lock;
     auto made = ScheduleComparison::create(request, unsigned(options.jobs));
     if (!made)
       return made.takeError();
@@ -240,7 +278,7 @@ static int search(NmTuneOptions &options) {
     return std::chrono::duration<double>(Clock::now() - begun).count();
   };
   llvm::Error error =
-      tune(products, **chip, search, makeMeter, [&](const TunedProduct &found) {
+      tune(products, target, search, makeMeter, [&](const TunedProduct &found) {
         report(found, products.size(), getSeconds(), summary);
       });
   finish(summary, products.size(),

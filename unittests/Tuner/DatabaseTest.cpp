@@ -5,6 +5,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "TunerTest.h"
+#include "nm_sparse/Tuning/DatabaseFile.h"
+#include <thread>
 
 using namespace mlir;
 using namespace mlir::nm_sparse;
@@ -17,6 +19,11 @@ TunedEntry makeEntry(int64_t tokens, double us, StringRef schedule) {
   entry.schedule = schedule.str();
   entry.us = us;
   return entry;
+}
+
+llvm::Error append(StringRef path, const TunedEntry &entry) {
+  auto file = DatabaseFile::open(path);
+  return file ? file->append(entry) : file.takeError();
 }
 
 std::string getError(TuningDatabase &database, StringRef path) {
@@ -32,13 +39,13 @@ TEST(TuningDatabaseTest, LinesAreReadAsTheyWereAppended) {
   entry.code = "00ff";
   entry.compiler = "c";
   entry.driver = "13.0";
-  ASSERT_FALSE(TuningDatabase::append(file.path, entry));
+  ASSERT_FALSE(append(file.path, entry));
   TunedEntry energy = entry;
   energy.objective = Objective::Energy;
   energy.schedule = "b";
   energy.millijoules = 1.5;
   energy.denseMillijoules = 2.5;
-  ASSERT_FALSE(TuningDatabase::append(file.path, energy));
+  ASSERT_FALSE(append(file.path, energy));
   // Readers of the first version know no objectives, and must not take such
   // entries for the fastest.
   auto [first, second] = StringRef(file.read()).split('\n');
@@ -93,7 +100,7 @@ TEST(TuningDatabaseTest, TheNearestNumberOfTokensIsTaken) {
 TEST(TuningDatabaseTest, LinesThatAreNoneAreNamed) {
   TemporaryFile file;
   TuningDatabase database;
-  ASSERT_FALSE(TuningDatabase::append(file.path, makeEntry(16, 3, "a")));
+  ASSERT_FALSE(append(file.path, makeEntry(16, 3, "a")));
   std::string line = file.read();
   auto getErrorOf = [&](StringRef from, StringRef to) {
     std::string text = line;
@@ -117,13 +124,51 @@ TEST(TuningDatabaseTest, LinesThatAreNoneAreNamed) {
       contains(getErrorOf("\"us\":3", "\"us\":0"), "legal are times above 0"));
   EXPECT_TRUE(contains(getErrorOf("\"us\":3", "\"us\":3,\"mj\":\"x\""),
                        "expected number at entry.mj"));
+  EXPECT_TRUE(contains(getErrorOf("\"us\":3", "\"us\":3,\"mj\":-1"),
+                       "legal are energies above 0 at entry.mj"));
+  EXPECT_TRUE(contains(
+      getErrorOf("\"version\":1", "\"version\":2,\"objective\":\"edp\""),
+      "legal are energies above 0 at entry.mj"));
   EXPECT_TRUE(contains(getErrorOf("}", ""), ":2"));
   EXPECT_EQ(database.size(), 0u);
 }
 
+TEST(TuningDatabaseTest, LinesWithoutAnEndAreEnded) {
+  TemporaryFile file;
+  ASSERT_FALSE(append(file.path, makeEntry(16, 3, "a")));
+  file.write(StringRef(file.read()).rtrim());
+  ASSERT_FALSE(append(file.path, makeEntry(64, 3, "b")));
+  TuningDatabase database;
+  ASSERT_EQ(getError(database, file.path), "");
+  EXPECT_EQ(database.size(), 2u);
+}
+
+TEST(TuningDatabaseTest, WritersWaitForEachOther) {
+  TemporaryFile file;
+  std::vector<std::thread> writers;
+  for (int writer = 0; writer < 4; ++writer)
+    writers.emplace_back([&, writer] {
+      for (int i = 0; i < 25; ++i)
+        EXPECT_FALSE(
+            append(file.path, makeEntry(100 * writer + i + 1, 3, "a")));
+    });
+  // One that reads, and puts another file in the place of this one.
+  for (int i = 0; i < 10; ++i) {
+    auto held = DatabaseFile::open(file.path);
+    ASSERT_TRUE(bool(held));
+    TuningDatabase now;
+    ASSERT_EQ(getError(now, file.path), "");
+    ASSERT_FALSE(held->replace(now));
+  }
+  for (std::thread &writer : writers)
+    writer.join();
+  TuningDatabase database;
+  ASSERT_EQ(getError(database, file.path), "");
+  EXPECT_EQ(database.size(), 100u);
+}
+
 TEST(TuningDatabaseTest, FilesThatCannotBeWrittenAreNamed) {
-  llvm::Error error =
-      TuningDatabase::append("/no/such/folder/a.jsonl", makeEntry(1, 1, "a"));
+  llvm::Error error = append("/no/such/folder/a.jsonl", makeEntry(1, 1, "a"));
   EXPECT_EQ(llvm::toString(std::move(error)),
             "cannot write /no/such/folder/a.jsonl: No such file or directory");
 }

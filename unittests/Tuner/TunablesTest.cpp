@@ -70,6 +70,15 @@ TEST(TunablesTest, ProgramsForAnyNumberHaveTheirOwn) {
     EXPECT_EQ(product.names, std::vector<std::string>{"@up"});
 }
 
+TEST(TunablesTest, NumbersOfTokensMayBeManyAndRepeated) {
+  TunableFinder finder(getH200(), {9, 1, 2, 3, 4, 5, 6, 7, 8, 9, 16});
+  StringRef up = StringRef(kLayers).split("func.func @gate").first;
+  llvm::Error error = finder.add(up, "");
+  ASSERT_FALSE(error) << llvm::toString(std::move(error));
+  EXPECT_EQ(finder.getProducts().size(), 10u);
+  EXPECT_EQ(finder.getProducts().front().problem.tokens, 1);
+}
+
 TEST(TunablesTest, ProgramsThatAreNoneAreErrors) {
   TunableFinder finder(getH200(), {1});
   llvm::Error error = finder.add("func.func @f(", "");

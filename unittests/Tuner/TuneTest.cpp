@@ -22,7 +22,8 @@ public:
     std::function<double(size_t)> getEnergy = [](size_t) { return 1.0; };
     std::set<size_t> wrong, refused;
     double drift = 1; ///< Of the times of a turn over those before.
-    std::string deviceError;
+    std::string deviceError, timeError;
+    bool isLost = false; ///< The device answers no more.
     std::vector<SmallVector<size_t>> turns, energyTurns; ///< What was measured.
   };
 
@@ -45,7 +46,10 @@ public:
       return llvm::Error::success();
     return llvm::createStringError(script.deviceError);
   }
+  bool answers() const override { return !script.isLost; }
   llvm::Error time(ArrayRef<size_t> which) override {
+    if (!script.timeError.empty())
+      return llvm::createStringError(script.timeError);
     for (size_t number : which) {
       EXPECT_TRUE(schedules[number].problem.empty());
       schedules[number].us = factor * script.getTime(number);
@@ -94,7 +98,7 @@ protected:
     for (const TunableProduct &product : ArrayRef(products).take_front(count))
       chosen.push_back(&product);
     llvm::Error error = tune(
-        chosen, getH200(), options,
+        chosen, getH200(objective), options,
         [&](const TunableProduct &)
             -> llvm::Expected<std::unique_ptr<ProductMeter>> {
           return std::make_unique<FakeMeter>(script);
@@ -113,6 +117,7 @@ protected:
   }
 
   TemporaryFile file;
+  Objective objective = Objective::Time;
   TuneOptions options;
   FakeMeter::Script script;
   std::vector<TunableProduct> products;
@@ -171,12 +176,11 @@ TEST_F(TuneTest, WhatIsKnownIsNotMeasuredAgain) {
 }
 
 TEST_F(TuneTest, TheLeastEnergyAmongTheFastest) {
-  options.objective = Objective::Energy;
-  options.neighbours = 0;
+  objective = Objective::Energy;
   script.getTime = [](size_t number) { return 10.0 + double(number); };
   script.getEnergy = [](size_t number) { return 5.0 - double(number); };
   ASSERT_EQ(run(), "");
-  // The third and the fourth take too long to have the least.
+  // The second is no neighbour of the first; others take too long.
   ASSERT_EQ(script.energyTurns.size(), 1u);
   EXPECT_EQ(script.energyTurns[0], (SmallVector<size_t>{0, 1}));
   EXPECT_EQ(found.front().entry.millijoules, 4);
@@ -190,13 +194,40 @@ TEST_F(TuneTest, ProductsWithoutARightScheduleAreReported) {
   ASSERT_EQ(run(2), "");
   ASSERT_EQ(found.size(), 2u);
   EXPECT_EQ(found.front().failure,
-            "no schedule gives a right result: 2 are wrong, and 2 cannot be "
-            "compiled; the first says: relative error 0.5");
+            "no schedule gives a right result: 2 are wrong, and 2 cannot run; "
+            "the first says: relative error 0.5");
   EXPECT_TRUE(readEntries().empty());
+}
+
+TEST_F(TuneTest, TheModelsChoiceIsAmongTheEnergies) {
+  // It is slow, and frugal.
+  objective = Objective::Energy;
+  script.getTime = [](size_t number) { return number == 0 ? 30.0 : 10.0; };
+  script.getEnergy = [](size_t number) { return number == 0 ? 1.0 : 2.0; };
+  ASSERT_EQ(run(), "");
+  EXPECT_EQ(found.front().entry.us, 30);
+  EXPECT_EQ(found.front().entry.millijoules, 1);
+  EXPECT_EQ(script.energyTurns[0].size(), 5u);
+}
+
+TEST_F(TuneTest, AProductThatCannotBeMeasuredKeepsNoOtherFromIt) {
+  script.timeError = "out of memory";
+  ASSERT_EQ(run(2), "");
+  ASSERT_EQ(found.size(), 2u);
+  EXPECT_EQ(found.back().failure, "out of memory");
+  EXPECT_EQ(file.read(), "");
+}
+
+TEST_F(TuneTest, DatabasesThatCannotBeWrittenAreSaidFirst) {
+  options.database = "/no/such/folder/a.jsonl";
+  EXPECT_EQ(run(),
+            "cannot write /no/such/folder/a.jsonl: No such file or directory");
+  EXPECT_TRUE(script.turns.empty());
 }
 
 TEST_F(TuneTest, ErrorsOfTheDeviceEndTheSearch) {
   script.deviceError = "the device is lost";
+  script.isLost = true;
   EXPECT_EQ(run(2), "@layer, 16 tokens: the device is lost");
   EXPECT_TRUE(found.empty());
 }

@@ -31,7 +31,9 @@ inline TunedProblem makeProblem(int64_t tokens) {
   return problem;
 }
 
-inline const Chip &getH200() { return *findGPU("h200"); }
+inline TuneTarget getH200(Objective objective = Objective::Time) {
+  return {findGPU("h200"), objective};
+}
 
 /// A file that is removed with its scope.
 struct TemporaryFile {

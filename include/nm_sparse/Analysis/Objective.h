@@ -18,6 +18,9 @@ enum class Objective { Time, Energy, EDP };
 
 double getScore(const Prediction &prediction, Objective objective);
 
+/// The word for it: time, energy or edp.
+llvm::StringRef getName(Objective objective);
+
 /// The objective called `text`; fails if it needs the energy of `chip`, which
 /// nobody measured.
 llvm::Expected<Objective> parseObjective(llvm::StringRef text,

@@ -18,10 +18,11 @@
 
 namespace mlir::nm_sparse {
 
-/// One schedule and what came of it.
+/// A schedule, and the result of running it.
 struct ComparedSchedule {
   std::string schedule;
-  /// Why it cannot be compiled, or how its result is wrong; empty: it is right.
+  /// Why it cannot be compiled or run, or how its result is wrong; empty: it is
+  /// right.
   std::string problem;
   bool isWrong = false; ///< The result is.
   /// 16 digits that differ for kernels of other code, most likely.
@@ -37,6 +38,9 @@ struct ComparedSchedule {
 llvm::Expected<std::string> hashCode(const RunRequest &request, StringRef chip,
                                      StringRef gpu, StringRef schedule);
 
+/// A program of one product, with arguments, under several schedules. All have
+/// their results compared with one reference. The device is used by one thread
+/// at a time.
 class ScheduleComparison {
 public:
   /// Opens the device that `request` means, and makes arguments for its
@@ -50,22 +54,29 @@ public:
   void add(ArrayRef<std::string> schedules);
 
   /// Runs each schedule once that was compiled since the last call, and checks
-  /// its result. An error is one of the device, after which nothing runs there,
-  /// or of the reference.
+  /// its result. An error is that the device answers no more, or one of the
+  /// reference.
   llvm::Error check();
 
   /// Takes the times of these schedules, in turns with the dense product, over
-  /// some `budget` milliseconds. They were checked. Needs a GPU.
+  /// some `budget` milliseconds. They were checked. Needs a GPU. An error is
+  /// one of the device, such as that its memory does not suffice.
   llvm::Error time(ArrayRef<size_t> which, int64_t budget);
 
-  /// Measures their energies, in `repeats` loops of some `seconds` for each.
+  /// Measures their energies, in `repeats` loops of some `seconds` for each. An
+  /// error is one of the device, or that it has no counter of energy.
   llvm::Error measureEnergy(ArrayRef<size_t> which, double seconds,
                             int64_t repeats);
+
+  /// Memory can be had on the device: no failure before was its end.
+  bool answers() const;
 
   ArrayRef<ComparedSchedule> getSchedules() const;
   /// The time and the energy of the dense product, as they were measured last
   /// (microseconds, millijoules); 0 where they were not.
   double getDenseUs() const;
+  /// Why the dense product was not timed; empty where it was.
+  StringRef getDenseFault() const;
   double getDenseMillijoules() const;
 
 private:

@@ -35,13 +35,10 @@ extern "C" {
 /// nmsRecordEnd. Returns 0, or nonzero when a recording is already open.
 NMS_API int nmsRecordBegin(void);
 
-/// What is recorded from now on is of another program; the first one needs no
-/// such call. Returns 0, or nonzero with nmsLastError() set when no recording
+/// Launches from now on are of another program; the first one needs no such
+/// call. Returns 0, or nonzero with nmsLastError() set when no recording
 /// is open or the program before has no launch.
 NMS_API int nmsRecordNext(void);
-
-/// Programs recorded so far; 0 when no recording is open.
-NMS_API int64_t nmsRecordProgramCount(void);
 
 /// Ends the recording: forgets the launches and releases the memory that was
 /// kept. Returns 0, or nonzero with nmsLastError() set.

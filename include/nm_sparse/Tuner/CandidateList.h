@@ -20,7 +20,7 @@ class CandidateList {
 public:
   /// An error is one of the compiler, or says that there are none.
   static llvm::Expected<std::unique_ptr<CandidateList>>
-  create(const TunableProduct &product, const Chip &chip, Objective objective);
+  create(const TunableProduct &product, const TuneTarget &target);
 
   /// The `count` schedules to begin with: the model's choice, its best ones,
   /// and the first of each family of kernels, for where the model is wrong

@@ -27,12 +27,18 @@ struct TunableProduct {
   std::vector<std::string> names;
 };
 
+/// The GPU that programs are compiled for, and what choices are compared by.
+struct TuneTarget {
+  const Chip *chip;
+  Objective objective = Objective::Time;
+};
+
 /// The product of this problem. An error says why no program has it.
 llvm::Expected<TunableProduct> makeTunable(const TunedProblem &problem,
-                                           const Chip &chip);
+                                           const TuneTarget &target);
 
-/// What to run of a product, with inputs of `seed`.
-RunRequest makeRequest(const TunableProduct &product, const Chip &chip,
+/// The run of a product, with inputs of `seed`.
+RunRequest makeRequest(const TunableProduct &product, const TuneTarget &target,
                        uint64_t seed);
 
 /// A product that is not tuned.
@@ -43,16 +49,19 @@ struct SkippedProduct {
 /// Collects the products of programs. Those of one problem become one.
 class TunableFinder {
 public:
-  /// Kernels are for the GPU `gpu`, and for these numbers of tokens, of which
-  /// each is a problem of its own; without any, for those that programs for any
-  /// number have kernels for.
-  TunableFinder(const Chip &gpu, ArrayRef<int64_t> tokens)
-      : chip(gpu), tokens(tokens) {}
+  /// Kernels are for `target` and for these numbers of tokens, of which each is
+  /// a problem of its own; without any, for those that programs for any number
+  /// have kernels for.
+  TunableFinder(const TuneTarget &target, ArrayRef<int64_t> tokens);
 
   /// Adds the products of `program`, MLIR text. `label` is said before the
   /// names of its functions where it is not empty. An error is one of the
   /// compiler.
   llvm::Error add(StringRef program, StringRef label);
+  /// Adds one that is not tuned.
+  void skip(std::string name, std::string reason) {
+    skipped.push_back({std::move(name), std::move(reason)});
+  }
 
   ArrayRef<TunableProduct> getProducts() const { return products; }
   ArrayRef<SkippedProduct> getSkipped() const { return skipped; }
@@ -60,8 +69,8 @@ public:
 private:
   void add(const TunedProblem &problem, StringRef name);
 
-  const Chip &chip;
-  SmallVector<int64_t> tokens;
+  TuneTarget target;
+  SmallVector<int64_t> tokens; ///< Ascending, each once.
   std::vector<TunableProduct> products;
   std::vector<SkippedProduct> skipped;
   /// The products, or why there are none, by their problems.

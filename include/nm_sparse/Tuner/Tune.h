@@ -19,6 +19,7 @@
 namespace mlir::nm_sparse {
 
 /// Compiles and measures schedules of one product; see `ScheduleComparison`.
+/// After an error, `answers` says if the device still does.
 class ProductMeter {
 public:
   virtual ~ProductMeter() = default;
@@ -26,6 +27,7 @@ public:
   virtual llvm::Error check() = 0;
   virtual llvm::Error time(ArrayRef<size_t> which) = 0;
   virtual llvm::Error measureEnergy(ArrayRef<size_t> which) = 0;
+  virtual bool answers() const = 0;
   virtual ArrayRef<ComparedSchedule> getSchedules() const = 0;
   virtual double getDenseUs() const = 0;
   virtual double getDenseMillijoules() const = 0;
@@ -38,21 +40,21 @@ struct TuneOptions {
   std::string database;    ///< A file of lines of JSON; made if there is none.
   int64_t candidates = 12; ///< To measure first, at most.
   int64_t neighbours = 4;  ///< Of the best of them, to measure then.
-  Objective objective = Objective::Time;
   std::optional<double> minutes; ///< After which no product is begun.
   /// Only results are checked: no times are taken, nothing is written.
   bool checksOnly = false;
   std::string compiler, driver; ///< Versions, for the entries.
 };
 
-/// What was found for one product.
+/// The result of the search for one product.
 struct TunedProduct {
   const TunableProduct *product;
   TunedEntry entry;    ///< Without a schedule where results were only checked.
   double modelUs = 0;  ///< The time of the model's choice; 0: not measured.
   size_t measured = 0; ///< Schedules with right results.
   std::vector<ComparedSchedule> wrong, refused; ///< Not compiled.
-  /// Why there is no entry: no schedule is legal, or none is right.
+  /// Why there is no entry: no schedule is legal, none is right, or one could
+  /// not be measured.
   std::string failure;
 };
 
@@ -63,9 +65,10 @@ findUnknown(ArrayRef<TunableProduct> tunables, const TuningDatabase &database,
 
 /// Tunes `products` one after another; the next one is compiled while one is
 /// measured. `report` gets each as it is found. Stops when time is up. An error
-/// is one of the device or of the database, and names the product.
-llvm::Error tune(ArrayRef<const TunableProduct *> products, const Chip &chip,
-                 const TuneOptions &options, const MakeMeter &makeMeter,
+/// is that the device answers no more, or one of the database.
+llvm::Error tune(ArrayRef<const TunableProduct *> products,
+                 const TuneTarget &target, const TuneOptions &options,
+                 const MakeMeter &makeMeter,
                  llvm::function_ref<void(const TunedProduct &)> report);
 
 } // namespace mlir::nm_sparse

@@ -69,15 +69,11 @@ bool fromJSON(const llvm::json::Value &value, TunedEntry &entry,
 class TuningDatabase {
 public:
   /// Adds the entries of a file. Of two entries for one problem, here or in
-  /// another file, the faster one stays. An error names the file and the line,
-  /// and leaves the database as it was.
+  /// another file, the one stays that is better by their objective. An error
+  /// names the file and the line, and leaves the database as it was.
   llvm::Error read(StringRef path);
 
   void add(TunedEntry entry);
-
-  /// Adds a line to the file, which is made if there is none. An error names
-  /// the file.
-  static llvm::Error append(StringRef path, const TunedEntry &entry);
 
   /// The entry of the same layer whose number of tokens is nearest, at most
   /// twice or half as many; null where there is none. Entries by another

@@ -112,6 +112,7 @@ void nm_sparse::setOptions(const RunRequest &request, StringRef chip,
   options.gpu = gpu.str();
   options.maxKernels = request.maxKernels;
   options.storage = request.storage;
+  options.objective = request.objective;
   options.embed = request.embed;
   options.embedChecked = request.embedChecked;
   options.density = request.density;

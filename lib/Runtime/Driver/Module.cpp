@@ -25,8 +25,9 @@ using namespace nms;
 namespace {
 
 struct CachedModule {
-  cuda::Module module = nullptr;
-  int64_t uses = 0;
+  std::mutex loading;            // held while the driver makes the module
+  cuda::Module module = nullptr; // null until then
+  int64_t uses = 0;              // with those that wait for it
 };
 
 // Device ordinal, JIT level (-1: no PTX), image.
@@ -88,18 +89,27 @@ cuda::Module nms::loadModule(std::string image, int level) {
   Context cu;
   if (!cu)
     return nullptr;
-  std::lock_guard<std::mutex> lock(cache().mutex);
-  auto [entry, isNew] = cache().modules.try_emplace(
-      Key(cu.info().ordinal, level, std::move(image)));
-  if (isNew) {
-    entry->second.module = loadImage(cu, std::get<2>(entry->first), level);
-    if (!entry->second.module) {
-      cache().modules.erase(entry);
-      return nullptr;
-    }
-  }
-  ++entry->second.uses;
-  return entry->second.module;
+  std::unique_lock<std::mutex> lock(cache().mutex);
+  auto entry =
+      cache()
+          .modules.try_emplace(Key(cu.info().ordinal, level, std::move(image)))
+          .first;
+  CachedModule &own = entry->second;
+  ++own.uses;
+  lock.unlock();
+  // Compiling PTX takes long, so threads with other images do not wait.
+  std::unique_lock<std::mutex> loading(own.loading);
+  if (own.module)
+    return own.module;
+  cuda::Module module = loadImage(cu, std::get<2>(entry->first), level);
+  lock.lock();
+  own.module = module;
+  if (module)
+    return module;
+  loading.unlock();
+  if (--own.uses == 0)
+    cache().modules.erase(entry);
+  return nullptr;
 }
 
 cuda::Function nms::findKernel(const Context &cu, cuda::Module module,

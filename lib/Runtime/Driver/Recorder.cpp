@@ -241,11 +241,6 @@ extern "C" int nmsRecordNext() {
   return 0;
 }
 
-extern "C" int64_t nmsRecordProgramCount() {
-  std::lock_guard<std::mutex> lock(state().mutex);
-  return state().open ? static_cast<int64_t>(state().ends.size()) + 1 : 0;
-}
-
 extern "C" int nmsRecordEnd() {
   std::vector<void *> freed;
   std::map<void *, size_t> unregistered;

@@ -30,8 +30,9 @@ struct RunRequest {
   /// Numbers of tokens to compile for if the number is dynamic. If the list is
   /// empty, the cost model chooses; nullopt stands for `dynamicSize` alone.
   std::optional<SmallVector<int64_t>> tokens;
-  int64_t maxKernels = 8;       ///< Most classes of token counts.
-  std::string storage = "auto"; ///< The packed form, as for the pipelines.
+  int64_t maxKernels = 8;         ///< Most classes of token counts.
+  std::string storage = "auto";   ///< The packed form, as for the pipelines.
+  std::string objective = "time"; ///< Choices are compared by it, as there.
   /// The other patterns to store as 2:4, as for the pipelines.
   std::string embed = "auto";
   bool embedChecked = false;
