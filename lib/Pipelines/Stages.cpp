@@ -82,6 +82,7 @@ void nm_sparse::buildSpecializePipeline(OpPassManager &pm,
   specialize.chip = options.chip;
   specialize.gpu = options.gpu;
   specialize.tokens = llvm::to_vector(options.tokens);
+  specialize.files = llvm::to_vector(options.tuned);
   specialize.maxKernels = options.maxKernels;
   specialize.layout = options.layout;
   specialize.objective = options.objective;

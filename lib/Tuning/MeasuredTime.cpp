@@ -26,14 +26,19 @@ void MeasuredTime::set(MatmulOp op, const TunedEntry &entry) {
            b.getNamedAttr(kDenseUs, b.getF64FloatAttr(entry.denseUs))}));
 }
 
-std::optional<MeasuredTime> MeasuredTime::get(MatmulOp op, int64_t tokens) {
+std::optional<MeasuredTime> MeasuredTime::get(MatmulOp op) {
   auto said = dyn_cast_or_null<DictionaryAttr>(op->getDiscardableAttr(kName));
   if (!said)
     return std::nullopt;
   auto count = said.getAs<IntegerAttr>(kTokens);
   auto us = said.getAs<FloatAttr>(kUs), dense = said.getAs<FloatAttr>(kDenseUs);
-  if (!count || !us || !dense || count.getInt() != tokens)
+  if (!count || !us || !dense)
     return std::nullopt;
   return MeasuredTime{us.getValueAsDouble() * 1e-6,
-                      dense.getValueAsDouble() * 1e-6};
+                      dense.getValueAsDouble() * 1e-6, count.getInt()};
+}
+
+std::optional<MeasuredTime> MeasuredTime::get(MatmulOp op, int64_t tokens) {
+  std::optional<MeasuredTime> measured = get(op);
+  return measured && measured->tokens == tokens ? measured : std::nullopt;
 }

@@ -152,7 +152,30 @@ static llvm::Expected<TunedEntry> parseLine(StringRef line, StringRef where) {
   return entry;
 }
 
-llvm::Error TuningDatabase::read(StringRef path) {
+/// The number that a line has behind `name`, in quotes, without reading the
+/// rest of it; none where it is not that plain.
+static std::optional<int64_t> skim(StringRef line, StringRef name) {
+  size_t at = line.find(name);
+  if (at == StringRef::npos)
+    return std::nullopt;
+  StringRef rest = line.drop_front(at + name.size()).ltrim();
+  int64_t number;
+  if (!rest.consume_front(":") ||
+      (rest = rest.ltrim()).consumeInteger(10, number))
+    return std::nullopt;
+  return number;
+}
+
+/// The line is of sizes that are not asked for. One that is not plain is read.
+static bool isOfOthers(StringRef line, const TuningDatabase::Sizes *sizes) {
+  if (!sizes)
+    return false;
+  std::optional<int64_t> inputs = skim(line, "\"inputs\"");
+  std::optional<int64_t> outputs = skim(line, "\"outputs\"");
+  return inputs && outputs && !sizes->count({*inputs, *outputs});
+}
+
+llvm::Error TuningDatabase::read(StringRef path, const Sizes *sizes) {
   auto buffer = readInput(path);
   if (!buffer)
     return buffer.takeError();
@@ -161,7 +184,7 @@ llvm::Error TuningDatabase::read(StringRef path) {
   for (int64_t number = 1; !rest.empty(); ++number) {
     auto [line, behind] = rest.split('\n');
     rest = behind;
-    if (line.trim().empty())
+    if (line.trim().empty() || isOfOthers(line, sizes))
       continue;
     auto entry = parseLine(line, llvm::formatv("{0}:{1}", path, number).str());
     if (!entry)
@@ -221,6 +244,19 @@ const TunedEntry *TuningDatabase::find(const TunedProblem &problem,
     nearest = &entry;
   }
   return nearest;
+}
+
+std::set<int64_t> TuningDatabase::findTokens(const TunedProblem &problem,
+                                             Objective objective) const {
+  auto getLike = [](const TunedProblem &one) {
+    return std::tie(one.gpu, one.encoding, one.type, one.inputs, one.outputs);
+  };
+  std::set<int64_t> tokens;
+  for (const TunedEntry *entry : getEntries())
+    if (entry->objective == objective &&
+        getLike(entry->problem) == getLike(problem))
+      tokens.insert(entry->problem.tokens);
+  return tokens;
 }
 
 size_t TuningDatabase::size() const {

@@ -6,6 +6,7 @@
 
 #include "TunerTest.h"
 #include "nm_sparse/Tuning/DatabaseFile.h"
+#include <cstring>
 #include <thread>
 
 using namespace mlir;
@@ -131,6 +132,31 @@ TEST(TuningDatabaseTest, LinesThatAreNoneAreNamed) {
       "legal are energies above 0 at entry.mj"));
   EXPECT_TRUE(contains(getErrorOf("}", ""), ":2"));
   EXPECT_EQ(database.size(), 0u);
+}
+
+TEST(TuningDatabaseTest, LinesOfOtherSizesArePassedOver) {
+  TemporaryFile file;
+  TunedEntry other = makeEntry(16, 3, "b");
+  other.problem.outputs = 192;
+  ASSERT_FALSE(append(file.path, makeEntry(16, 3, "a")));
+  ASSERT_FALSE(append(file.path, other));
+  TuningDatabase database;
+  TuningDatabase::Sizes sizes = {{256, 128}};
+  ASSERT_FALSE(database.read(file.path, &sizes));
+  EXPECT_EQ(database.size(), 1u);
+  EXPECT_EQ(database.find(makeProblem(16))->schedule, "a");
+  // Spaces do not hide a number, and lines that are none are still told.
+  std::string text = file.read();
+  size_t at = text.find("\"outputs\":128");
+  ASSERT_NE(at, std::string::npos);
+  text.replace(at, strlen("\"outputs\":128"), "\"outputs\" : 128");
+  file.write(text + "{\"inputs\":x}\n");
+  TuningDatabase again;
+  llvm::Error error = again.read(file.path, &sizes);
+  EXPECT_TRUE(StringRef(llvm::toString(std::move(error))).contains(":3"));
+  file.write(text);
+  ASSERT_FALSE(again.read(file.path, &sizes));
+  EXPECT_EQ(again.size(), 1u);
 }
 
 TEST(TuningDatabaseTest, LinesWithoutAnEndAreEnded) {

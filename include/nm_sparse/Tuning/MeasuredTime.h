@@ -13,13 +13,14 @@
 namespace mlir::nm_sparse {
 
 /// The time that a database has for a product with the schedule that it got
-/// from there. It is said with the product, for reports alone: nothing is
-/// decided by it.
+/// from there, and that is said with the product.
 struct MeasuredTime {
   double seconds = 0;
-  double dense = 0; ///< Seconds of the dense product; 0: not measured.
+  double dense = 0;   ///< Seconds of the dense product; 0: not measured.
+  int64_t tokens = 0; ///< The number that it was measured for.
 
   static void set(MatmulOp op, const TunedEntry &entry);
+  static std::optional<MeasuredTime> get(MatmulOp op);
   /// The time for so many tokens; none where others were measured, or none.
   static std::optional<MeasuredTime> get(MatmulOp op, int64_t tokens);
 };

@@ -15,6 +15,7 @@
 #include "llvm/Support/Error.h"
 #include "llvm/Support/JSON.h"
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -71,7 +72,11 @@ public:
   /// Adds the entries of a file. Of two entries for one problem, here or in
   /// another file, the one stays that is better by their objective. An error
   /// names the file and the line, and leaves the database as it was.
-  llvm::Error read(StringRef path);
+  ///
+  /// With `sizes`, inputs and outputs, those of other sizes are passed over
+  /// unread: a database may have many more layers than a program.
+  using Sizes = std::set<std::pair<int64_t, int64_t>>;
+  llvm::Error read(StringRef path, const Sizes *sizes = nullptr);
 
   void add(TunedEntry entry);
 
@@ -83,6 +88,10 @@ public:
   /// The same for this number of tokens alone.
   const TunedEntry *findExact(const TunedProblem &problem,
                               Objective objective = Objective::Time) const;
+  /// The numbers of tokens of entries with the encoding, elements, inputs and
+  /// outputs of `problem`, ascending.
+  std::set<int64_t> findTokens(const TunedProblem &problem,
+                               Objective objective) const;
   /// All entries, those of one layer together and by tokens.
   std::vector<const TunedEntry *> getEntries() const;
 

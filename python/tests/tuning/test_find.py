@@ -15,6 +15,7 @@ from nm_sparse.files.tensor_file import write_tensors
 from nm_sparse.gated_mlp import gated_mlp_mlir
 from nm_sparse.layers.conv_text import conv2d_mlir
 from nm_sparse.runtime.program import compile
+from nm_sparse.tuning.tunable import list_products
 from nm_sparse.tuning.tune import compile_as, list_candidates
 
 torch = pytest.importorskip("torch")
@@ -54,7 +55,8 @@ def names(tunable):
 
 def tune_all(layers, path, gpu="h200"):
     """A database with another schedule than the model's for each problem, where there
-    is one, as if it had been measured. Returns the schedules."""
+    is one, as if it had been measured, far faster than any is predicted to be. Returns
+    the schedules."""
     taken = []
     with open(path, "w", encoding="utf-8") as file:
         for layer in layers:
@@ -69,7 +71,15 @@ def tune_all(layers, path, gpu="h200"):
                     for one in reversed(listed)
                     if compile_as(*own, one, layer.options)
                 )
-                rest = dict(us=1, spread=0, dense_us=0, compiler="", driver="")
+                (product,) = list_products(
+                    layer.spec.mlir(), gpu, [count], layer.options, 4
+                )
+                (us,) = (
+                    one["predicted_us"] / 1e3
+                    for one in product["candidates"]
+                    if one["schedule"] == last
+                )
+                rest = dict(us=us, spread=0, dense_us=0, compiler="", driver="")
                 entry = {**problem, "schedule": last, **rest}
                 file.write(json.dumps(entry) + "\n")
                 taken.append(last)
@@ -121,7 +131,7 @@ def test_what_is_tuned_of_a_layer_is_what_it_looks_up(layer, tmp_path, monkeypat
     after = schedules(usual.program)
     by_tokens = dict(zip(own.tokens, taken))
     functions = [one["function"] for one in usual.program.manifest["products"]]
-    assert after != before
+    assert after != before and len(functions) > 1
     assert after == [by_tokens[int(name.rpartition("_")[2])] for name in functions]
     # In graphs kernels for one number of tokens read the weight as those for any do.
     (one,) = nm.find_tunable(nn.Sequential(layer), [1], "h200").layers
@@ -158,7 +168,8 @@ def test_operators_of_several_layers_are_tuned_as_they_are_compiled(
         (e["inputs"], e["tokens"], e["read_bytes"]): e["schedule"]
         for e in map(json.loads, (tmp_path / "a.jsonl").read_text().splitlines())
     }
-    assert set(schedules(kernels.program)) == set(known.values())
+    chosen = set(schedules(kernels.program))
+    assert len(chosen) > 1 and chosen <= set(known.values())
     # Those of one layer with both, and those that cannot be one operator.
     halved = HalvedMLP(packed(128, 512), packed(256, 128))
     found = nm.find_tunable(nn.ModuleDict({"a": halved}), [64], "h200")
@@ -276,10 +287,13 @@ def test_what_is_tuned_of_a_program_is_what_it_looks_up(tmp_path, monkeypatch):
     assert found == nm.find_tunable(text, [8, 2048], "h200") and not found.skipped
     assert {layer.names for layer in found.layers} == {("@mlp",)}
     taken = tune_all(found.layers, tmp_path / "a.jsonl")
-    options = dict(gpu="h200", tokens=[8, 2048])
-    program = compile(text, tuned=tmp_path / "a.jsonl", **options)
-    assert sorted(schedules(program)) == sorted(taken)
-    assert schedules(program) != schedules(compile(text, tuned=[], **options))
+    numbers = [count for layer in found.layers for count in layer.tokens]
+    for count in (8, 2048):
+        options = dict(gpu="h200", tokens=[count])
+        program = compile(text, tuned=tmp_path / "a.jsonl", **options)
+        own = [one for one, number in zip(taken, numbers) if number == count]
+        assert sorted(schedules(program)) == sorted(own)
+        assert schedules(program) != schedules(compile(text, tuned=[], **options))
 
 
 @pytest.mark.parametrize("name", ["linear", "linear_f32", "mlp", "pytorch_layout"])

@@ -26,6 +26,10 @@ def NMSparseSpecializeTokensPass
     are kept whose choices differ. A function for which one is enough gets the
     attribute alone.
 
+    Where tuning databases (`files`) have schedules for a product, choices are held
+    against each other with these, for the numbers of tokens that were measured, and
+    what is predicted of one for other numbers is scaled by what it took.
+
     Functions whose products differ in their number of tokens, or compute it in a
     loop, are left alone, with a remark.
 
@@ -58,6 +62,7 @@ def NMSparseSpecializeTokensPass
            "GPU whose rates to choose by, such as h100; that of the chip">,
     ListOption<"tokens", "tokens", "int64_t",
                "numbers of tokens to choose among; none: as the model says">,
+    ListOption<"files", "files", "std::string", "tuning databases">,
     Option<"maxKernels", "max-kernels", "int64_t", /*default=*/"8",
            "copies of a function at most">,
     Option<"layout", "layout", "std::string", /*default=*/"\"auto\"",

@@ -4,6 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "TunedSchedules.h"
+
 #include "mlir/AsmParser/AsmParser.h"
 #include "mlir/IR/Diagnostics.h"
 #include "nm_sparse/Analysis/CostModel.h"
@@ -20,42 +22,50 @@ namespace mlir::nm_sparse {
 using namespace mlir;
 using namespace mlir::nm_sparse;
 
-namespace {
-struct ApplyTuned
-    : public nm_sparse::impl::NMSparseApplyTunedPassBase<ApplyTuned> {
-  using Base::Base;
+/// Gives `op` the schedule of `entry`. Returns why that cannot be, or an empty
+/// text.
+static std::string apply(MatmulOp op, const TunedEntry &entry,
+                         const MatmulProblem &problem, const Chip &target) {
+  std::string first;
+  ScopedDiagnosticHandler handler(op.getContext(), [&](Diagnostic &diagnostic) {
+    if (first.empty() && diagnostic.getSeverity() == DiagnosticSeverity::Error)
+      first = diagnostic.str();
+    return success();
+  });
+  auto schedule = dyn_cast_or_null<ScheduleAttr>(
+      parseAttribute(entry.schedule, op.getContext()));
+  if (!schedule)
+    return "it is no schedule of this compiler: " + first;
+  op.setConfigAttr(schedule);
+  if (succeeded(checkGivenSchedule(op, problem, target)))
+    return "";
+  op.removeConfigAttr();
+  return first.empty() ? "no reason was given" : first;
+}
 
-  /// Gives `op` the schedule of `entry`. Returns why that cannot be, or an
-  /// empty text.
-  static std::string apply(MatmulOp op, const TunedEntry &entry,
-                           const MatmulProblem &problem, const Chip &target) {
-    std::string first;
-    ScopedDiagnosticHandler handler(
-        op.getContext(), [&](Diagnostic &diagnostic) {
-          if (first.empty() &&
-              diagnostic.getSeverity() == DiagnosticSeverity::Error)
-            first = diagnostic.str();
-          return success();
-        });
-    auto schedule = dyn_cast_or_null<ScheduleAttr>(
-        parseAttribute(entry.schedule, op.getContext()));
-    if (!schedule)
-      return "it is no schedule of this compiler: " + first;
-    op.setConfigAttr(schedule);
-    if (succeeded(checkGivenSchedule(op, problem, target)))
-      return "";
-    op.removeConfigAttr();
-    return first.empty() ? "no reason was given" : first;
-  }
+llvm::Error nm_sparse::readTuned(ModuleOp module, ArrayRef<std::string> files,
+                                 TuningDatabase &database) {
+  TuningDatabase::Sizes sizes;
+  module.walk([&](MatmulOp op) {
+    MatmulProblem problem = MatmulProblem::get(op, /*tokens=*/1);
+    sizes.insert({problem.getDenseRows(), problem.outputs});
+  });
+  for (const std::string &file : files)
+    if (llvm::Error error = database.read(file, &sizes))
+      return error;
+  return llvm::Error::success();
+}
 
-  void visit(MatmulOp op, const TuningDatabase &database, const Chip &target,
-             Objective comparedBy) {
+void nm_sparse::applyTuned(ModuleOp module, const TuningDatabase &database,
+                           const Chip &target, Objective objective,
+                           int64_t tokens) {
+  module.walk([&](MatmulOp op) {
     int64_t expected = getExpectedTokens(op, tokens);
     MatmulProblem problem = MatmulProblem::get(op, expected);
     if (getSchedule(op) || ShapedType::isDynamic(problem.windows))
       return;
     const TunedEntry *entry =
-        database.find(TunedProblem::get(op, expected, target), comparedBy);
+        database.find(TunedProblem::get(op, expected, target), objective);
     if (!entry)
       return;
     std::string why = apply(op, *entry, problem, target);
@@ -64,7 +74,13 @@ struct ApplyTuned
     else
       op.emitWarning("ignores a schedule that was measured: ")
           << why << " (" << entry->schedule << ")";
-  }
+  });
+}
+
+namespace {
+struct ApplyTuned
+    : public nm_sparse::impl::NMSparseApplyTunedPassBase<ApplyTuned> {
+  using Base::Base;
 
   void runOnOperation() override {
     // An unknown chip or objective is an error where schedules are chosen.
@@ -75,13 +91,12 @@ struct ApplyTuned
     if (!comparedBy)
       return llvm::consumeError(comparedBy.takeError());
     TuningDatabase database;
-    for (const std::string &file : files)
-      if (llvm::Error error = database.read(file)) {
-        getOperation().emitError(llvm::toString(std::move(error)));
-        return signalPassFailure();
-      }
-    getOperation().walk(
-        [&](MatmulOp op) { visit(op, database, *target, *comparedBy); });
+    if (llvm::Error error =
+            readTuned(getOperation(), llvm::to_vector(files), database)) {
+      getOperation().emitError(llvm::toString(std::move(error)));
+      return signalPassFailure();
+    }
+    applyTuned(getOperation(), database, *target, *comparedBy, tokens);
   }
 };
 } // namespace

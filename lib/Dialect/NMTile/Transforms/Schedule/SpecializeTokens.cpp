@@ -12,6 +12,7 @@
 
 #include "Storage/Layout.h"
 #include "TokenCount.h"
+#include "TunedSchedules.h"
 #include "nm_sparse/Analysis/EnergyModel.h"
 #include "nm_sparse/Analysis/Objective.h"
 #include "nm_sparse/Analysis/TokenClasses.h"
@@ -27,6 +28,7 @@
 #include "nm_sparse/Dialect/NMSparse/Transforms/Passes.h"
 #include "nm_sparse/Dialect/NMTile/IR/NMTile.h"
 #include "nm_sparse/Dialect/NMTile/Transforms/Passes.h"
+#include "nm_sparse/Tuning/MeasuredTime.h"
 #include "llvm/ADT/ScopeExit.h"
 
 namespace mlir::nm_sparse {
@@ -58,6 +60,20 @@ static int64_t getMostCopies(func::FuncOp function, int64_t most) {
       kMostOperations * products / std::max<int64_t>(operations, 1), 1, most);
 }
 
+/// The prediction for `op` with its schedule and so many tokens. Where its time
+/// was measured for another number, it is wrong by the same factor there.
+static Prediction predictProduct(MatmulOp op, int64_t tokens,
+                                 const Chip &chip) {
+  auto predictFor = [&](int64_t number) {
+    return predict(MatmulProblem::get(op, number), getSchedule(op), chip);
+  };
+  Prediction prediction = predictFor(tokens);
+  if (std::optional<MeasuredTime> measured = MeasuredTime::get(op))
+    prediction.seconds *=
+        measured->seconds / predictFor(measured->tokens).seconds;
+  return prediction;
+}
+
 /// Predicted time and energy of the kernels of `function`, whose products have
 /// schedules, for so many tokens. A product of which the model knows nothing
 /// takes none.
@@ -71,8 +87,7 @@ static Prediction predictFunction(func::FuncOp function, int64_t tokens,
     auto matmul = dyn_cast<MatmulOp>(op);
     if (matmul && isa<ProductCostInterface>(
                       Attribute(getSchedule(matmul).getProduct()))) {
-      add(sum, predict(MatmulProblem::get(matmul, tokens), getSchedule(matmul),
-                       chip));
+      add(sum, predictProduct(matmul, tokens, chip));
     } else if (auto transpose = dyn_cast<linalg::TransposeOp>(op)) {
       // Rows that only change their order are written where they belong.
       if (exchangesRows(transpose))
@@ -115,8 +130,8 @@ struct SpecializeTokens
           SpecializeTokens> {
   using Base::Base;
 
-  /// Chooses layouts and schedules in each function of `module`.
-  LogicalResult decide(ModuleOp module) {
+  /// Chooses layouts in each function of `module`.
+  LogicalResult decideLayouts(ModuleOp module) {
     OpPassManager passes(ModuleOp::getOperationName());
     passes.addNestedPass<func::FuncOp>(createNMSparseSinkReshapesPass());
     NMSparsePropagateLayoutPassOptions propagate;
@@ -138,15 +153,24 @@ struct SpecializeTokens
     align.gpu = gpu;
     align.objective = objective;
     passes.addNestedPass<func::FuncOp>(createNMSparseAlignOperandsPass(align));
+    return runPipeline(passes, module);
+  }
+
+  /// Chooses layouts and schedules in each function of `module`.
+  LogicalResult decide(ModuleOp module, const Chip &target) {
+    // Errors are reported by the final decision.
+    ScopedDiagnosticHandler ignore(&getContext(),
+                                   [](Diagnostic &) { return success(); });
+    if (failed(decideLayouts(module)))
+      return failure();
+    applyTuned(module, database, target, comparedBy, /*tokens=*/2048);
+    OpPassManager passes(ModuleOp::getOperationName());
     NMSparseSelectSchedulePassOptions select;
     select.chip = chip;
     select.gpu = gpu;
     select.objective = objective;
     passes.addNestedPass<func::FuncOp>(
         createNMSparseSelectSchedulePass(select));
-    // Errors are reported by the final decision.
-    ScopedDiagnosticHandler ignore(&getContext(),
-                                   [](Diagnostic &) { return success(); });
     return runPipeline(passes, module);
   }
 
@@ -206,7 +230,7 @@ struct SpecializeTokens
     for (int64_t tokens : candidates)
       copies.push_back(copyFor(function, tokens, symbols));
     std::optional<TokenCosts> costs;
-    if (succeeded(decide(planned))) {
+    if (succeeded(decide(planned, target))) {
       costs.emplace();
       costs->tokens = getTokenGrid();
       // Where rows may have to be copied, as often as not they have.
@@ -263,10 +287,30 @@ struct SpecializeTokens
                            createSelection(b, function, number, copies));
   }
 
+  /// Numbers of tokens to decide for: those that were measured for a product of
+  /// `function`, and usual ones that would not get the schedules of these.
+  SmallVector<int64_t> getCandidates(func::FuncOp function,
+                                     const Chip &target) {
+    std::set<int64_t> measured;
+    function.walk([&](MatmulOp op) {
+      measured.merge(
+          database.findTokens(TunedProblem::get(op, 1, target), comparedBy));
+    });
+    SmallVector<int64_t> candidates(measured.begin(), measured.end());
+    for (int64_t usual : getCandidateTokens())
+      if (llvm::none_of(measured, [&](int64_t one) {
+            return std::max(one, usual) <= 2 * std::min(one, usual);
+          }))
+        candidates.push_back(usual);
+    llvm::sort(candidates);
+    return candidates;
+  }
+
   void specialize(func::FuncOp function, const Chip &target,
                   SymbolTable &symbols) {
-    SmallVector<int64_t> candidates =
-        tokens.empty() ? getCandidateTokens() : llvm::to_vector(tokens);
+    SmallVector<int64_t> candidates = tokens.empty()
+                                          ? getCandidates(function, target)
+                                          : llvm::to_vector(tokens);
     func::FuncOp count = createTokenCount(function);
     if (!count)
       return;
@@ -318,6 +362,11 @@ struct SpecializeTokens
     if (!parsed)
       return llvm::consumeError(parsed.takeError());
     comparedBy = *parsed;
+    if (llvm::Error error =
+            readTuned(getOperation(), llvm::to_vector(files), database)) {
+      getOperation().emitError(llvm::toString(std::move(error)));
+      return signalPassFailure();
+    }
     SymbolTable symbols(getOperation());
     for (auto function : llvm::to_vector(getOperation().getOps<func::FuncOp>()))
       if (!function.isExternal() && hasDynamicTokens(function))
@@ -325,5 +374,6 @@ struct SpecializeTokens
   }
 
   Objective comparedBy = Objective::Time;
+  TuningDatabase database;
 };
 } // namespace
