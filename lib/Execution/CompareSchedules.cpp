@@ -176,7 +176,7 @@ llvm::Error ScheduleComparison::State::compare(size_t number) {
 /// A kernel that went wrong takes the device's memory with it.
 bool ScheduleComparison::State::answers() const {
   RuntimeErrors errors;
-  void *memory = mgpuMemAlloc(1, nullptr, /*isHostShared=*/false);
+  void *memory = mgpuMemAlloc(1, nullptr, /*hostShared=*/false);
   mgpuMemFree(memory, nullptr);
   bool isAlive = true;
   llvm::handleAllErrors(errors.take(),

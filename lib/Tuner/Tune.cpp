@@ -254,7 +254,10 @@ nm_sparse::tune(ArrayRef<const TunableProduct *> products,
     if (isOver() && !next.valid())
       break;
     const TunableProduct &product = *products[i];
-    Prepared prepared = (next.valid() ? std::move(next) : start(i)).get();
+    if (!next.valid())
+      next = start(i);
+    // This leaves none.
+    Prepared prepared = next.get();
     // There is one emulator, which runs kernels on all cores.
     if (!options.checksOnly && i + 1 < products.size() && !isOver())
       next = start(i + 1);

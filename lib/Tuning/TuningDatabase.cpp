@@ -159,9 +159,11 @@ static std::optional<int64_t> skim(StringRef line, StringRef name) {
   if (at == StringRef::npos)
     return std::nullopt;
   StringRef rest = line.drop_front(at + name.size()).ltrim();
+  if (!rest.consume_front(":"))
+    return std::nullopt;
+  rest = rest.ltrim();
   int64_t number;
-  if (!rest.consume_front(":") ||
-      (rest = rest.ltrim()).consumeInteger(10, number))
+  if (rest.consumeInteger(10, number))
     return std::nullopt;
   return number;
 }

@@ -105,7 +105,7 @@ llvm::Expected<bool> nm_sparse::verifyDatabase(const NmTuneOptions &options) {
     if (own.fault.empty())
       continue;
     print(own, own.fault);
-    faults.push_back(toJSON(*own.entry));
+    faults.emplace_back(toJSON(*own.entry));
   }
   llvm::outs() << llvm::formatv(
       "{0} entries: {1} as they were measured, {2} not, {3} of which this "

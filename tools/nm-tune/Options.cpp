@@ -90,7 +90,8 @@ static llvm::Error parseShape(StringRef text, NmTuneOptions &options) {
 static llvm::Error parseMinutes(StringRef text, NmTuneOptions &options) {
   double minutes = 0;
   // In this order, as nan is neither less nor more.
-  if (text.getAsDouble(minutes) || !(minutes > 0 && minutes <= 1e6))
+  bool isLegal = !text.getAsDouble(minutes) && minutes > 0 && minutes <= 1e6;
+  if (!isLegal)
     return llvm::createStringError("'" + text.str() +
                                    "' is not a number of minutes above 0");
   options.search.minutes = minutes;

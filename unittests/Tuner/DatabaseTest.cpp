@@ -171,8 +171,10 @@ TEST(TuningDatabaseTest, LinesWithoutAnEndAreEnded) {
 
 TEST(TuningDatabaseTest, WritersWaitForEachOther) {
   TemporaryFile file;
+  constexpr int count = 4;
   std::vector<std::thread> writers;
-  for (int writer = 0; writer < 4; ++writer)
+  writers.reserve(count);
+  for (int writer = 0; writer < count; ++writer)
     writers.emplace_back([&, writer] {
       for (int i = 0; i < 25; ++i)
         EXPECT_FALSE(

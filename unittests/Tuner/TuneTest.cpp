@@ -87,7 +87,7 @@ protected:
     for (int64_t tokens : {16, 64}) {
       auto product = makeTunable(makeProblem(tokens), getH200());
       EXPECT_TRUE(bool(product));
-      product->names.push_back("@layer");
+      product->names.emplace_back("@layer");
       products.push_back(*product);
     }
   }

@@ -47,7 +47,7 @@ llvm::Error nm_sparse::readTuned(ModuleOp module, ArrayRef<std::string> files,
                                  TuningDatabase &database) {
   TuningDatabase::Sizes sizes;
   module.walk([&](MatmulOp op) {
-    MatmulProblem problem = MatmulProblem::get(op, /*tokens=*/1);
+    MatmulProblem problem = MatmulProblem::get(op, /*dynamicTokens=*/1);
     sizes.insert({problem.getDenseRows(), problem.outputs});
   });
   for (const std::string &file : files)
