@@ -13,7 +13,7 @@
 // CHECK: "arguments": [
 // CHECK: "cases": [
 // CHECK-NEXT: {
-// CHECK-NEXT: "at_most": {{[1-9][0-9][0-9]?}},
+// CHECK-NEXT: "at_most": 128,
 // CHECK-NEXT: "function": "layer_tokens_8"
 // CHECK-NEXT: },
 // CHECK-NEXT: {

@@ -168,8 +168,15 @@ def test_operators_of_several_layers_are_tuned_as_they_are_compiled(
         (e["inputs"], e["tokens"], e["read_bytes"]): e["schedule"]
         for e in map(json.loads, (tmp_path / "a.jsonl").read_text().splitlines())
     }
+    # Of those for any number of tokens some do without a kernel of their own.
     chosen = set(schedules(kernels.program))
     assert len(chosen) > 1 and chosen <= set(known.values())
+    (options,) = {tuple(layer.options) for layer in found.layers}
+    every = set()
+    for count in {tokens for _, tokens, _ in known}:
+        alone = compile(text, gpu="h200", tokens=[count], options=options)
+        every |= set(schedules(alone))
+    assert every == set(known.values())
     # Those of one layer with both, and those that cannot be one operator.
     halved = HalvedMLP(packed(128, 512), packed(256, 128))
     found = nm.find_tunable(nn.ModuleDict({"a": halved}), [64], "h200")
