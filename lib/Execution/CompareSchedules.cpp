@@ -10,6 +10,7 @@
 #include "Host/RuntimeErrors.h"
 #include "Lowering/HostNames.h"
 #include "Lowering/Lowering.h"
+#include "Recording.h"
 #include "Report/Bench.h"
 #include "Report/Check.h"
 #include "RunInput.h"
@@ -18,9 +19,10 @@
 #include "nm_sparse/Runtime/Energy.h"
 #include "nm_sparse/Runtime/Error.h"
 #include "nm_sparse/Runtime/MGPU.h"
-#include "nm_sparse/Runtime/Recorder.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/ThreadPool.h"
+#include <chrono>
+#include <utility>
 
 using namespace mlir;
 using namespace mlir::nm_sparse;
@@ -33,6 +35,7 @@ struct ScheduleComparison::State {
   }
 
   llvm::Error prepare();
+  llvm::Error holdArguments();
   void compile(size_t number);
   llvm::Expected<std::vector<HostArray>> call(size_t number);
   llvm::Error compare(size_t number);
@@ -61,7 +64,10 @@ struct ScheduleComparison::State {
 };
 
 ScheduleComparison::ScheduleComparison() = default;
-ScheduleComparison::~ScheduleComparison() = default;
+ScheduleComparison::~ScheduleComparison() {
+  // A lost device has nothing left to free.
+  (void)nmsReleaseUploads();
+}
 
 llvm::Error ScheduleComparison::State::prepare() {
   auto opened = RunDevice::open(request);
@@ -104,6 +110,11 @@ void ScheduleComparison::State::compile(size_t number) {
   auto fail = [&](llvm::Error error) {
     own.problem = llvm::toString(std::move(error));
   };
+  auto begun = std::chrono::steady_clock::now();
+  auto takeSeconds = [&] {
+    auto before = std::exchange(begun, std::chrono::steady_clock::now());
+    return std::chrono::duration<double>(begun - before).count();
+  };
   ScheduledProgram program(request);
   StringRef format = device.kind == Device::Emulate ? "mlir" : "isa";
   auto lowered =
@@ -111,6 +122,7 @@ void ScheduleComparison::State::compile(size_t number) {
   if (!lowered)
     return fail(lowered.takeError());
   own.code = hashKernels(*lowered->module);
+  own.lowerSeconds = takeSeconds();
   // Kernels are loaded, too, which the device may refuse.
   RuntimeErrors errors;
   auto made = CompiledModule::create(lowered->module.get(), 2);
@@ -119,6 +131,7 @@ void ScheduleComparison::State::compile(size_t number) {
   if (llvm::Error error = errors.take())
     return fail(std::move(error));
   compiled[number] = std::move(*made);
+  own.loadSeconds = takeSeconds();
 }
 
 void ScheduleComparison::add(ArrayRef<std::string> added) {
@@ -131,6 +144,17 @@ void ScheduleComparison::add(ArrayRef<std::string> added) {
   for (size_t i = first; i < state->schedules.size(); ++i)
     state->pool.async([this, i] { state->compile(i); });
   state->pool.wait();
+}
+
+/// All calls get the same large arguments, which are copied to the device once.
+llvm::Error ScheduleComparison::State::holdArguments() {
+  constexpr size_t kLarge = 1 << 16;
+  arguments = input.inputs.packed;
+  for (const Argument &argument : arguments)
+    if (argument.array.data.size() >= kLarge &&
+        nmsHoldUpload(argument.array.data.data(), argument.array.data.size()))
+      return llvm::createStringError(nmsLastError());
+  return llvm::Error::success();
 }
 
 /// Runs a schedule. An error names it.
@@ -152,8 +176,9 @@ ScheduleComparison::State::call(size_t number) {
 /// Runs a schedule, and compares its result.
 llvm::Error ScheduleComparison::State::compare(size_t number) {
   ComparedSchedule &own = schedules[number];
-  // A program may write to what it is given.
-  arguments = input.inputs.packed;
+  // A program may write to what it is given. The arrays stay where they are.
+  for (auto [argument, given] : llvm::zip_equal(arguments, input.inputs.packed))
+    llvm::copy(given.array.data, argument.array.data.begin());
   auto results = call(number);
   if (!results) {
     llvm::Error error = results.takeError();
@@ -188,6 +213,9 @@ llvm::Error ScheduleComparison::check() {
   auto lock = DeviceLock::take(state->request.lock, /*alone=*/false);
   if (!lock)
     return lock.takeError();
+  if (state->arguments.empty())
+    if (llvm::Error error = state->holdArguments())
+      return error;
   if (state->reference.empty()) {
     auto want = state->input.computeReference();
     if (!want)
@@ -223,27 +251,6 @@ bool ScheduleComparison::State::hasDense() const {
   return kind == NMS_F32 || kind == NMS_F16 || kind == NMS_BF16;
 }
 
-namespace {
-/// A recording that ends with its scope.
-class Recording {
-public:
-  static llvm::Expected<std::unique_ptr<Recording>> begin() {
-    if (nmsRecordBegin())
-      return llvm::createStringError(nmsLastError());
-    return std::unique_ptr<Recording>(new Recording());
-  }
-  ~Recording() {
-    // The next use of the device fails for the same reason.
-    (void)nmsRecordEnd();
-  }
-  Recording(const Recording &) = delete;
-  Recording &operator=(const Recording &) = delete;
-
-private:
-  Recording() = default;
-};
-} // namespace
-
 /// Bytes of the device that a recorded schedule keeps.
 int64_t ScheduleComparison::State::countBytes() const {
   int64_t bytes = 0;
@@ -259,8 +266,18 @@ llvm::Error ScheduleComparison::State::timeGroup(ArrayRef<size_t> which,
   auto recording = Recording::begin();
   if (!recording)
     return recording.takeError();
-  if (llvm::Error error = record(which))
-    return error;
+  {
+    // Calls take longer than the samples of their recording, and do not mind
+    // the work of others.
+    auto shared = DeviceLock::take(request.lock, /*alone=*/false);
+    if (!shared)
+      return shared.takeError();
+    if (llvm::Error error = record(which))
+      return error;
+  }
+  auto alone = DeviceLock::take(request.lock, /*alone=*/true);
+  if (!alone)
+    return alone.takeError();
   NmsBenchOptions options = {};
   options.sets = int32_t(sets);
   options.budgetMs = int32_t(budget);
@@ -294,9 +311,6 @@ llvm::Error ScheduleComparison::State::timeGroup(ArrayRef<size_t> which,
 }
 
 llvm::Error ScheduleComparison::time(ArrayRef<size_t> which, int64_t budget) {
-  auto lock = DeviceLock::take(state->request.lock, /*alone=*/true);
-  if (!lock)
-    return lock.takeError();
   NmsDeviceInfo info;
   if (nmsDeviceInfo(&info))
     return llvm::createStringError(nmsLastError());

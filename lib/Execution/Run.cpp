@@ -9,15 +9,15 @@
 #include "DeviceLock.h"
 #include "Lowering/HostNames.h"
 #include "Lowering/Lowering.h"
+#include "Recording.h"
 #include "Report/Bench.h"
 #include "Report/Check.h"
 #include "Report/EmulationReport.h"
+
 #include "Report/Output.h"
 #include "RunInput.h"
 #include "nm_sparse/Execution/Host/UseEmulator.h"
 #include "nm_sparse/Pipelines/Pipelines.h"
-#include "nm_sparse/Runtime/Error.h"
-#include "nm_sparse/Runtime/Recorder.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
@@ -124,24 +124,24 @@ llvm::Error Runner::bench() {
   auto products = findProducts(*input.module, request.dynamicSize);
   if (!products)
     return products.takeError();
-  auto lock = DeviceLock::take(request.lock, /*alone=*/true);
-  if (!lock)
-    return lock.takeError();
-  if (nmsRecordBegin())
-    return llvm::createStringError(nmsLastError());
+  auto recording = Recording::begin();
+  if (!recording)
+    return recording.takeError();
   int64_t sets = getNumSets(*products, arguments);
-  llvm::Error error = llvm::Error::success();
-  for (int64_t set = 0; set < sets && !error; ++set) {
-    auto returned = compiled->call(kHostEntry, arguments, input.resultTypes);
-    if (!returned)
-      error = returned.takeError();
-  }
-  if (!error)
-    error = benchRecorded(*products, sets, request.benchBudget, report);
-  if (!error && request.energy)
-    error = measureEnergy(*products, sets, request, report);
-  nmsRecordEnd();
-  return error;
+  // Calls take longer than the samples of their recording, and do not mind the
+  // work of others.
+  for (int64_t set = 0; set < sets; ++set)
+    if (auto returned = call(); !returned)
+      return returned.takeError();
+  auto alone = DeviceLock::take(request.lock, /*alone=*/true);
+  if (!alone)
+    return alone.takeError();
+  if (llvm::Error error =
+          benchRecorded(*products, sets, request.benchBudget, report))
+    return error;
+  if (!request.energy)
+    return llvm::Error::success();
+  return measureEnergy(*products, sets, request, report);
 }
 
 llvm::Expected<RunReport> Runner::run() {

@@ -124,7 +124,8 @@ llvm::Error RunInput::makeArguments(const RunRequest &request,
   if (llvm::Error error =
           checkMemory(entry, *extents, device.kind, request.check))
     return error;
-  auto made = makeInputs(entry, whole, *extents, request.seed, request.density);
+  auto made = makeInputs(entry, whole, *extents, request.seed, request.density,
+                         request.weights);
   if (!made)
     return made.takeError();
   inputs = std::move(*made);

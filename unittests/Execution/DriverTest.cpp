@@ -157,6 +157,29 @@ TEST_F(EmulatedDriver, ChecksCopies) {
   EXPECT_EQ(host[5], 3);
 }
 
+TEST_F(EmulatedDriver, UploadsHeldMemoryOnce) {
+  int32_t host[] = {1, 2, 3, 4}, got[4] = {};
+  void *memory = mgpuMemAlloc(sizeof(host), nullptr, false);
+  EXPECT_NE(nmsHoldUpload(host, 0), 0);
+  ASSERT_EQ(nmsHoldUpload(host, sizeof(host)), 0) << nmsLastError();
+  auto upload = [&](int first, int count) {
+    mgpuMemcpy(static_cast<int32_t *>(memory) + first, host + first,
+               size_t(count) * sizeof(int32_t), nullptr);
+    mgpuMemcpy(got, memory, sizeof(got), nullptr);
+  };
+  upload(0, 4);
+  EXPECT_EQ(got[3], 4);
+  // The first upload counts, of parts as well, until it is released.
+  host[2] = 7;
+  upload(2, 1);
+  EXPECT_EQ(got[2], 3);
+  ASSERT_EQ(nmsReleaseUploads(), 0) << nmsLastError();
+  upload(2, 1);
+  EXPECT_EQ(got[2], 7);
+  EXPECT_EQ(raised, "");
+  mgpuMemFree(memory, nullptr);
+}
+
 TEST_F(EmulatedDriver, RegistersHostMemory) {
   void *function =
       mgpuModuleGetFunction(mgpuModuleLoadJIT(addOne, 2), "add_one");

@@ -30,6 +30,9 @@ struct ComparedSchedule {
   double us = 0;     ///< Median time of a call, in microseconds; 0: not taken.
   double spread = 0; ///< The samples vary by this share of the median.
   double millijoules = 0; ///< Of a call; 0: not measured.
+  /// How long the compiler took, and then the driver for the kernels and LLVM
+  /// for the host's code.
+  double lowerSeconds = 0, loadSeconds = 0;
 };
 
 /// The `code` of the program of `request` under `schedule`, compiled for a chip

@@ -56,9 +56,9 @@ namespace {
 class InputMaker {
 public:
   InputMaker(func::FuncOp function, uint64_t seed, int64_t density,
-             const llvm::DenseSet<unsigned> &permutations)
+             const llvm::DenseSet<unsigned> &permutations, WeightCache *weights)
       : function(function), seed(seed), density(density),
-        permutations(permutations) {}
+        permutations(permutations), weights(weights) {}
   /// Adds argument `position`, whose extents are `shape`.
   llvm::Error add(unsigned position, ArrayRef<int64_t> shape);
   Inputs take() { return std::move(inputs); }
@@ -79,6 +79,7 @@ private:
   uint64_t seed;
   int64_t density; ///< Percent that weights of free elements keep.
   const llvm::DenseSet<unsigned> &permutations; ///< Arguments, by number.
+  WeightCache *weights;                         ///< May be null.
   Inputs inputs;
   /// Components of the weights that the function takes packed, by number.
   DenseMap<int64_t, std::vector<Argument>> packedWeights;
@@ -119,6 +120,16 @@ InputMaker::makeWeight(RankedTensorType type, EncodingAttr encoding,
   if (failed(encoding.getDefaultStorage().verifyPackable(
           [&] { return emitError(UnknownLoc::get(type.getContext())); })))
     return makeError("{0}", errors.getFirst());
+  std::string key;
+  if (weights) {
+    key = llvm::formatv("{0}, {1} %, {2}, {3}", toString(Type(type)), density,
+                        seed, stream);
+    if (std::shared_ptr<const RandomWeight> known = weights->find(key)) {
+      llvm::append_range(packed, known->packed);
+      return known->dense;
+    }
+  }
+  size_t first = packed.size();
   HostArray dense(*getRuntimeKind(type.getElementType()), type.getShape());
   type = flattenWeight(type);
   // Keeps products near unit variance, so that f16 results do not overflow and
@@ -132,6 +143,10 @@ InputMaker::makeWeight(RankedTensorType type, EncodingAttr encoding,
   if (llvm::Error error =
           packWeight(dense, type, encoding, density, seed + stream, packed))
     return std::move(error);
+  if (weights)
+    weights->put(
+        key, std::make_shared<RandomWeight>(RandomWeight{
+                 dense, {packed.begin() + ptrdiff_t(first), packed.end()}}));
   return dense;
 }
 
@@ -194,11 +209,12 @@ llvm::Error InputMaker::add(unsigned position, ArrayRef<int64_t> shape) {
 llvm::Expected<Inputs> nm_sparse::makeInputs(func::FuncOp function,
                                              func::FuncOp whole,
                                              const Extents &extents,
-                                             uint64_t seed, int64_t density) {
+                                             uint64_t seed, int64_t density,
+                                             WeightCache *weights) {
   auto permutations = findPermutations(whole);
   if (!permutations)
     return permutations.takeError();
-  InputMaker maker(function, seed, density, *permutations);
+  InputMaker maker(function, seed, density, *permutations, weights);
   for (auto [position, shape] : llvm::enumerate(extents.arguments))
     if (llvm::Error error = maker.add(position, shape))
       return makeError("cannot make argument #{0} of @{1}: {2}", position,
@@ -277,11 +293,16 @@ nm_sparse::convertArguments(ArrayRef<Argument> arguments, FunctionType type) {
     HostArray &array = argument.array;
     if (!kind || array.kind < 0 || array.kind == *kind)
       continue;
-    std::vector<double> numbers(array.size());
     HostArray target(*kind, array.shape);
-    if (nmsToDouble(array.kind, array.data.data(), numbers.data(),
-                    array.size()) ||
-        nmsFromDouble(*kind, numbers.data(), target.data.data(), array.size()))
+    std::vector<double> numbers;
+    auto *doubles = reinterpret_cast<double *>(target.data.data());
+    if (*kind != NMS_F64) {
+      numbers.resize(array.size());
+      doubles = numbers.data();
+    }
+    if (nmsToDouble(array.kind, array.data.data(), doubles, array.size()) ||
+        (*kind != NMS_F64 &&
+         nmsFromDouble(*kind, doubles, target.data.data(), array.size())))
       return llvm::createStringError(nmsLastError());
     array = std::move(target);
   }

@@ -9,7 +9,7 @@
 
 #include "Inputs/Extents.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "nm_sparse/Execution/Host/CompiledModule.h"
+#include "nm_sparse/Execution/Host/WeightCache.h"
 
 namespace mlir::nm_sparse {
 
@@ -27,7 +27,7 @@ struct Inputs {
 /// inlined, reads as a permutation holds one in each of its rows.
 llvm::Expected<Inputs> makeInputs(func::FuncOp function, func::FuncOp whole,
                                   const Extents &extents, uint64_t seed,
-                                  int64_t density);
+                                  int64_t density, WeightCache *weights);
 
 /// Refuses an argument of `entry` that products read as the index of a packed
 /// weight, and that is not declared as that of such a weight: random numbers

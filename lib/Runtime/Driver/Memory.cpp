@@ -6,6 +6,7 @@
 
 #include "../Support/Memref.h"
 #include "Functions.h"
+#include "HeldUploads.h"
 #include "RecorderState.h"
 #include "nm_sparse/Runtime/MGPU.h"
 
@@ -146,9 +147,12 @@ extern "C" void mgpuMemcpy(void *dst, void *src, size_t bytes, void *stream) {
   if (bytes == 0)
     return;
   Context cu;
-  if (!cu || !cu.check(cu->memcpyAsync(devicePtr(dst), devicePtr(src), bytes,
-                                       static_cast<cuda::Stream>(stream)),
-                       "copying %zu bytes from %p to %p", bytes, src, dst))
+  if (!cu)
+    return raise();
+  cuda::DevicePtr held = findHeldUpload(cu, src, bytes);
+  if (!cu.check(cu->memcpyAsync(devicePtr(dst), held ? held : devicePtr(src),
+                                bytes, static_cast<cuda::Stream>(stream)),
+                "copying %zu bytes from %p to %p", bytes, src, dst))
     raise();
 }
 

@@ -15,6 +15,8 @@
 
 namespace mlir::nm_sparse {
 
+class WeightCache;
+
 /// Auto is CUDA if there is a GPU, otherwise Emulate.
 enum class Device { Auto, CPU, CUDA, Emulate };
 
@@ -67,6 +69,8 @@ struct RunRequest {
   /// belongs to this run.
   std::string lock;
   double tolerance = -1; ///< Negative: by the types that results pass.
+  /// Weights that other runs with the same one may make use of; may be null.
+  WeightCache *weights = nullptr;
   /// Registers dialects and products beside those of this compiler; may be
   /// null.
   void (*extend)(DialectRegistry &registry) = nullptr;
