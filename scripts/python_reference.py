@@ -27,7 +27,7 @@ GROUPS: Dict[str, Dict[str, str]] = {
         "Compile and call": "compile Program Function PreparedWeight LinearSpec "
         "emulate CompileError OperandError RuntimeFailure LibraryNotFoundError",
         "Compare patterns": "advise kept_importance kept_magnitude output_error",
-        "Measure schedules": "tune Tuned find_tunable Tunable TunableLayer",
+        "Measure schedules": "tune Tuned find_tunable Tunable TunableProduct",
         "Files": "Checkpoint Weight Pattern read_packed write_packed CheckpointError",
         "Packed forms": "Packed packed_shapes index_dtype encode decode search_order "
         "pack_bitmap unpack_bitmap bitmap_shape BitmapShape innermost_weight "

@@ -10,7 +10,9 @@
 #include "ProductProgram.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "nm_sparse/Chip/Chip.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/ThreadPool.h"
 
 using namespace mlir;
 using namespace mlir::nm_sparse;
@@ -94,23 +96,40 @@ TunableFinder::TunableFinder(const TuneTarget &target, ArrayRef<int64_t> tokens)
   this->tokens.erase(llvm::unique(this->tokens), this->tokens.end());
 }
 
-void TunableFinder::add(const TunedProblem &problem, StringRef name) {
+/// The products of a program for these numbers of tokens.
+static llvm::Expected<std::vector<Found>>
+findProducts(const TunableSource &source, const TuneTarget &target,
+             ArrayRef<int64_t> tokens) {
+  auto found =
+      findProducts(source.program, target,
+                   source.isOfModel ? ArrayRef<int64_t>() : tokens, "auto");
+  if (!found || tokens.empty() || found->empty())
+    return found;
+  // Numbers for which the model chooses alike have one function, and measured,
+  // choices may differ. All read weights in one form.
+  std::string storage = getStorageOption(found->front().problem);
+  bool isOne = llvm::all_of(*found, [&](const Found &one) {
+    return getStorageOption(one.problem) == storage;
+  });
+  found->clear();
+  for (int64_t number : tokens) {
+    auto own = findProducts(source.program, target, number,
+                            isOne ? StringRef(storage) : "auto");
+    if (!own)
+      return own.takeError();
+    llvm::append_range(*found, *own);
+  }
+  return found;
+}
+
+/// Adds a problem that is in `known` or in `refused`.
+void TunableFinder::add(const TunedProblem &problem, std::string name) {
   std::string key = getKey(problem);
   if (auto product = known.find(key); product != known.end()) {
     std::vector<std::string> &names = products[product->second].names;
     if (!llvm::is_contained(names, name))
-      names.push_back(name.str());
+      names.push_back(std::move(name));
     return;
-  }
-  if (!refused.count(key)) {
-    auto product = makeTunable(problem, target);
-    if (product) {
-      known[key] = products.size();
-      product->names.push_back(name.str());
-      products.push_back(std::move(*product));
-      return;
-    }
-    refused[key] = llvm::toString(product.takeError());
   }
   skipped.push_back(
       {llvm::formatv("{0}, {1} inputs, {2} outputs, {3} tokens", name,
@@ -119,27 +138,53 @@ void TunableFinder::add(const TunedProblem &problem, StringRef name) {
        refused[key]});
 }
 
-llvm::Error TunableFinder::add(StringRef program, StringRef label) {
-  auto found = findProducts(program, target, tokens, "auto");
-  if (!found)
-    return found.takeError();
-  if (!tokens.empty() && !found->empty()) {
-    // Numbers for which the model chooses alike have one function, and
-    // measured, choices may differ. All read weights in one form.
-    std::string storage = getStorageOption(found->front().problem);
-    bool isOne = llvm::all_of(*found, [&](const Found &one) {
-      return getStorageOption(one.problem) == storage;
+std::vector<std::string> TunableFinder::add(ArrayRef<TunableSource> sources) {
+  llvm::DefaultThreadPool pool;
+  std::vector<std::vector<Found>> found(sources.size());
+  std::vector<std::string> faults(sources.size());
+  for (size_t i = 0; i < sources.size(); ++i)
+    pool.async([&, i] {
+      auto own = findProducts(sources[i], target, tokens);
+      if (own)
+        found[i] = std::move(*own);
+      else
+        faults[i] = llvm::toString(own.takeError());
     });
-    found->clear();
-    for (int64_t number : tokens) {
-      auto own = findProducts(program, target, number,
-                              isOne ? StringRef(storage) : "auto");
-      if (!own)
-        return own.takeError();
-      llvm::append_range(*found, *own);
+  pool.wait();
+
+  // Each new problem gets a program, or a reason why there is none.
+  std::vector<const TunedProblem *> unknown;
+  llvm::StringSet<> seen;
+  for (const std::vector<Found> &own : found)
+    for (const Found &one : own) {
+      std::string key = getKey(one.problem);
+      if (!known.count(key) && !refused.count(key) && seen.insert(key).second)
+        unknown.push_back(&one.problem);
     }
+  std::vector<TunableProduct> made(unknown.size());
+  std::vector<std::string> reasons(unknown.size());
+  for (size_t i = 0; i < unknown.size(); ++i)
+    pool.async([&, i] {
+      auto product = makeTunable(*unknown[i], target);
+      if (product)
+        made[i] = std::move(*product);
+      else
+        reasons[i] = llvm::toString(product.takeError());
+    });
+  pool.wait();
+  for (size_t i = 0; i < unknown.size(); ++i) {
+    std::string key = getKey(*unknown[i]);
+    if (!reasons[i].empty()) {
+      refused[key] = reasons[i];
+      continue;
+    }
+    known[key] = products.size();
+    products.push_back(std::move(made[i]));
   }
-  for (const Found &one : *found)
-    add(one.problem, (label.empty() ? "@" : label.str() + " @") + one.function);
-  return llvm::Error::success();
+
+  for (auto [source, own] : llvm::zip_equal(sources, found))
+    for (const Found &one : own)
+      add(one.problem,
+          (source.label.empty() ? "@" : source.label + " @") + one.function);
+  return faults;
 }

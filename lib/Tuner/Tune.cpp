@@ -11,6 +11,7 @@
 #include "nm_sparse/Tuning/DatabaseFile.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <chrono>
+#include <cmath>
 #include <future>
 
 using namespace mlir;
@@ -23,6 +24,21 @@ struct Prepared {
   std::unique_ptr<CandidateList> candidates;
   std::unique_ptr<ProductMeter> meter;
   std::string error; ///< Why there is none.
+  SearchTimes seconds;
+};
+
+using Clock = std::chrono::steady_clock;
+
+/// Seconds since it was made, or since it was asked last.
+class Stopwatch {
+public:
+  double take() {
+    Clock::time_point before = std::exchange(begun, Clock::now());
+    return std::chrono::duration<double>(begun - before).count();
+  }
+
+private:
+  Clock::time_point begun = Clock::now();
 };
 
 /// Energies are measured of so many schedules, the fastest ones, since a loop
@@ -38,7 +54,8 @@ public:
          const TuneOptions &options)
       : product(product), objective(objective),
         candidates(std::move(prepared.candidates)),
-        meter(std::move(prepared.meter)), options(options) {}
+        meter(std::move(prepared.meter)), options(options),
+        seconds(prepared.seconds) {}
 
   /// An error is one of the device.
   llvm::Expected<TunedProduct> run();
@@ -64,6 +81,7 @@ private:
   std::unique_ptr<CandidateList> candidates;
   std::unique_ptr<ProductMeter> meter;
   const TuneOptions &options;
+  SearchTimes seconds;
   /// Microseconds of each schedule, at the clocks of the last turn; 0: none.
   std::vector<double> times;
   SmallVector<size_t> finalists; ///< All that may win.
@@ -148,35 +166,48 @@ llvm::Error Search::measure() {
   return measureEnergies();
 }
 
+/// To the three decimals that databases have.
+static double roundToDatabase(double number) {
+  return std::round(1000 * number) / 1000;
+}
+
 void Search::fillEntry(TunedProduct &found) const {
   size_t number = findBest(finalists);
   const ComparedSchedule &best = get(number);
   TunedEntry &entry = found.entry;
   entry.objective = objective;
   entry.schedule = best.schedule;
-  entry.us = times[number];
-  entry.spread = best.spread;
-  entry.denseUs = meter->getDenseUs();
+  entry.us = roundToDatabase(times[number]);
+  entry.spread = roundToDatabase(best.spread);
+  entry.denseUs = roundToDatabase(meter->getDenseUs());
   entry.millijoules = best.millijoules;
   entry.denseMillijoules = meter->getDenseMillijoules();
   entry.code = best.code;
   entry.compiler = options.compiler;
   entry.driver = options.driver;
-  found.modelUs = times.front();
+  entry.modelUs = roundToDatabase(times.front());
 }
 
 llvm::Expected<TunedProduct> Search::run() {
   TunedProduct found;
   found.product = &product;
   found.entry.problem = product.problem;
+  Stopwatch watch;
   llvm::Error error = meter->check();
+  seconds.check = watch.take();
   bool isMeasured = !error && !options.checksOnly && !getRight().empty();
   if (isMeasured)
     error = measure();
-  for (const ComparedSchedule &one : meter->getSchedules())
+  seconds.measure = watch.take();
+  found.seconds = seconds;
+  for (const ComparedSchedule &one : meter->getSchedules()) {
+    found.lowerSeconds = std::max(found.lowerSeconds, one.lowerSeconds);
+    found.loadSeconds = std::max(found.loadSeconds, one.loadSeconds);
     if (!one.problem.empty())
       (one.isWrong ? found.wrong : found.refused).push_back(one);
+  }
   found.measured = getRight().size();
+  found.denseFault = meter->getDenseFault().str();
   if (error) {
     // A product that cannot be measured does not keep others from it.
     if (!meter->answers())
@@ -197,6 +228,7 @@ static Prepared prepare(const TunableProduct &product, const TuneTarget &target,
                         const TuneOptions &options,
                         const MakeMeter &makeMeter) {
   Prepared prepared;
+  Stopwatch watch;
   auto candidates = CandidateList::create(product, target);
   if (!candidates) {
     prepared.error = llvm::toString(candidates.takeError());
@@ -209,8 +241,10 @@ static Prepared prepare(const TunableProduct &product, const TuneTarget &target,
     return prepared;
   }
   prepared.meter = std::move(*meter);
+  prepared.seconds.inputs = watch.take();
   prepared.meter->add(
       prepared.candidates->takeFirst(size_t(options.candidates)));
+  prepared.seconds.compile = watch.take();
   return prepared;
 }
 
@@ -233,8 +267,7 @@ llvm::Error
 nm_sparse::tune(ArrayRef<const TunableProduct *> products,
                 const TuneTarget &target, const TuneOptions &options,
                 const MakeMeter &makeMeter,
-                llvm::function_ref<void(const TunedProduct &)> report) {
-  using Clock = std::chrono::steady_clock;
+                llvm::function_ref<bool(const TunedProduct &)> report) {
   Clock::time_point begun = Clock::now();
   auto isOver = [&] {
     std::chrono::duration<double> taken = Clock::now() - begun;
@@ -257,7 +290,9 @@ nm_sparse::tune(ArrayRef<const TunableProduct *> products,
     if (!next.valid())
       next = start(i);
     // This leaves none.
+    Stopwatch watch;
     Prepared prepared = next.get();
+    prepared.seconds.wait = watch.take();
     // There is one emulator, which runs kernels on all cores.
     if (!options.checksOnly && i + 1 < products.size() && !isOver())
       next = start(i + 1);
@@ -265,7 +300,8 @@ nm_sparse::tune(ArrayRef<const TunableProduct *> products,
       TunedProduct failed;
       failed.product = &product;
       failed.failure = prepared.error;
-      report(failed);
+      if (!report(failed))
+        break;
       continue;
     }
     auto found =
@@ -277,7 +313,8 @@ nm_sparse::tune(ArrayRef<const TunableProduct *> products,
     if (!options.checksOnly && found->failure.empty())
       if (llvm::Error error = appendEntry(options.database, found->entry))
         return error;
-    report(*found);
+    if (!report(*found))
+      break;
   }
   return llvm::Error::success();
 }

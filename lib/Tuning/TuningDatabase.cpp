@@ -44,6 +44,8 @@ llvm::json::Object nm_sparse::toJSON(const TunedEntry &entry) {
   object["dense_us"] = entry.denseUs;
   object["compiler"] = entry.compiler;
   object["driver"] = entry.driver;
+  if (entry.modelUs > 0)
+    object["model_us"] = entry.modelUs;
   if (!entry.code.empty())
     object["code"] = entry.code;
   if (entry.millijoules > 0) {
@@ -60,7 +62,8 @@ llvm::json::Object nm_sparse::toJSON(const TunedEntry &entry) {
 /// Reads what not every line has.
 static bool readOptional(llvm::json::ObjectMapper &fields, int64_t version,
                          TunedEntry &entry, llvm::json::Path path) {
-  if (!fields.mapOptional("code", entry.code) ||
+  if (!fields.mapOptional("model_us", entry.modelUs) ||
+      !fields.mapOptional("code", entry.code) ||
       !fields.mapOptional("mj", entry.millijoules) ||
       !fields.mapOptional("dense_mj", entry.denseMillijoules))
     return false;

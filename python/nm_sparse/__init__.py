@@ -47,7 +47,7 @@ from .runtime.function import Function, PreparedWeight
 from .runtime.program import Program, advise, compile
 from .tensors.packed_tensor import PackedTensor, pack
 from .tuning.sources import find_tunable
-from .tuning.tunable import Tunable, TunableLayer
+from .tuning.tunable import Tunable, TunableProduct
 from .tuning.tune import Tuned, tune
 
 __version__ = "0.1.0"
@@ -73,7 +73,7 @@ __all__ = [
     "Program",
     "RuntimeFailure",
     "Tunable",
-    "TunableLayer",
+    "TunableProduct",
     "Tuned",
     "Weight",
     "advise",

@@ -79,6 +79,8 @@ def compile_advice(
     for row in found["patterns"]:
         for time in row["times"]:
             count = time["tokens"]
+            if "error" in time:
+                raise compiler.CompileError(time["error"])
             if row["pattern"] == "dense":
                 dense[count] = time["predicted_us"]
                 continue

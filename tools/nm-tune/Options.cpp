@@ -45,6 +45,7 @@ not measured again, so that a search goes on where another one ended.
   --jobs N           schedules that are compiled at a time; default: one a core
   --device D         cuda (default), or emulate: results of all candidates are
                      checked in the emulator, and nothing is written
+  --times            say with each product what its search took
   --list             say what would be measured, and what not, and stop
   --merge            the inputs are databases, of which --database becomes one; of
                      two entries for one problem the better one stays
@@ -211,6 +212,7 @@ nm_sparse::parseTuneOptions(ArrayRef<const char *> arguments) {
   addSources(line, options);
   addSearch(line, options);
   line.addFlag("list", options.lists);
+  line.addFlag("times", options.showsTimes);
   line.addFlag("merge", options.merges);
   line.addFlag("verify", options.verifies);
   line.addFlag("prune", options.prunes);

@@ -29,6 +29,7 @@ struct NmTuneOptions {
   int64_t jobs = 0; ///< Threads that compile; 0: one for each core.
   int64_t sampleMs = 400;
   uint64_t seed = 0;
+  bool showsTimes = false; ///< Of the parts of the search.
   bool lists = false, merges = false, verifies = false, prunes = false;
   bool help = false, version = false;
 };

@@ -16,21 +16,26 @@
 using namespace mlir;
 using namespace mlir::nm_sparse;
 
-static llvm::Error addFile(StringRef path, bool isOnly, TunableFinder &finder) {
-  auto buffer = readInput(path);
-  if (!buffer)
-    return buffer.takeError();
-  llvm::Error error =
-      finder.add((*buffer)->getBuffer(), isOnly ? StringRef() : path);
-  if (!error)
-    return error;
-  return llvm::createStringError(path + ": " +
-                                 llvm::toString(std::move(error)));
+/// Adds the programs of files.
+static llvm::Error addFiles(ArrayRef<std::string> paths,
+                            TunableFinder &finder) {
+  std::vector<TunableSource> sources;
+  for (const std::string &path : paths) {
+    auto buffer = readInput(path);
+    if (!buffer)
+      return buffer.takeError();
+    sources.push_back({(*buffer)->getBuffer().str(),
+                       paths.size() == 1 ? "" : path, /*isOfModel=*/false});
+  }
+  for (auto [path, fault] : llvm::zip_equal(paths, finder.add(sources)))
+    if (!fault.empty())
+      return llvm::createStringError(path + ": " + fault);
+  return llvm::Error::success();
 }
 
-/// Adds a linear layer with a weight of that encoding.
-static llvm::Error addLayer(const LayerShape &shape, StringRef encoding,
-                            StringRef label, TunableFinder &finder) {
+/// A linear layer with a weight of that encoding.
+static llvm::Expected<TunableSource>
+makeSource(const LayerShape &shape, StringRef encoding, StringRef label) {
   DialectRegistry registry;
   registerAllDialects(registry);
   MLIRContext context(registry, MLIRContext::Threading::DISABLED);
@@ -47,9 +52,26 @@ static llvm::Error addLayer(const LayerShape &shape, StringRef encoding,
   auto module = makeLayer(shape, cast<EncodingAttr>(*attribute));
   if (!module)
     return module.takeError();
-  std::string program;
-  llvm::raw_string_ostream(program) << **module;
-  return finder.add(program, label);
+  TunableSource source = {"", label.str(), /*isOfModel=*/true};
+  llvm::raw_string_ostream(source.program) << **module;
+  return source;
+}
+
+static llvm::Error addShapes(const NmTuneOptions &options,
+                             TunableFinder &finder) {
+  std::vector<TunableSource> sources;
+  for (const LayerShape &shape : options.shapes) {
+    auto source = makeSource(
+        shape, options.encoding,
+        llvm::formatv("K={0},N={1}", shape.inputs, shape.outputs).str());
+    if (!source)
+      return source.takeError();
+    sources.push_back(std::move(*source));
+  }
+  for (const std::string &fault : finder.add(sources))
+    if (!fault.empty())
+      return llvm::createStringError(fault);
+  return llvm::Error::success();
 }
 
 /// The weights that `patterns` name, or, without any, all.
@@ -155,13 +177,19 @@ static llvm::Error addCheckpoint(const NmTuneOptions &options,
                                 quoteName(weight->name)});
     ++found->count;
   }
+  std::vector<TunableSource> sources;
   for (Alike &one : layers) {
     if (one.count > 1)
       one.label += llvm::formatv(" and {0} more", one.count - 1);
-    if (llvm::Error error =
-            addLayer(one.shape, one.encoding, one.label, finder))
-      finder.skip(one.label, llvm::toString(std::move(error)));
+    auto source = makeSource(one.shape, one.encoding, one.label);
+    if (source)
+      sources.push_back(std::move(*source));
+    else
+      finder.skip(one.label, llvm::toString(source.takeError()));
   }
+  for (auto [source, fault] : llvm::zip_equal(sources, finder.add(sources)))
+    if (!fault.empty())
+      finder.skip(source.label, fault);
   if (!layers.empty())
     return llvm::Error::success();
   return llvm::createStringError(llvm::formatv(
@@ -173,15 +201,10 @@ static llvm::Error addCheckpoint(const NmTuneOptions &options,
 
 llvm::Error nm_sparse::addSources(const NmTuneOptions &options,
                                   TunableFinder &finder) {
-  for (const std::string &file : options.files)
-    if (llvm::Error error = addFile(file, options.files.size() == 1, finder))
-      return error;
-  for (const LayerShape &shape : options.shapes)
-    if (llvm::Error error = addLayer(
-            shape, options.encoding,
-            llvm::formatv("K={0},N={1}", shape.inputs, shape.outputs).str(),
-            finder))
-      return error;
+  if (llvm::Error error = addFiles(options.files, finder))
+    return error;
+  if (llvm::Error error = addShapes(options, finder))
+    return error;
   if (!options.checkpoint.empty())
     return addCheckpoint(options, finder);
   return llvm::Error::success();

@@ -11,10 +11,11 @@
 #include "nm_sparse/Analysis/Objective.h"
 #include "nm_sparse/Chip/Chip.h"
 #include "nm_sparse/Runtime/Driver.h"
-#include "nm_sparse/Runtime/Error.h"
 #include "nm_sparse/Support/StandardOutput.h"
 #include "nm_sparse/Support/Version.h"
+#include "nm_sparse/Tuner/DeviceMeter.h"
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/InitLLVM.h"
@@ -26,53 +27,9 @@ using namespace mlir::nm_sparse;
 
 namespace {
 
-/// Measures on the GPU, or checks in the emulator.
-class DeviceMeter : public ProductMeter {
-public:
-  DeviceMeter(std::unique_ptr<ScheduleComparison> comparison, int64_t sampleMs)
-      : comparison(std::move(comparison)), sampleMs(sampleMs) {}
-
-  void add(ArrayRef<std::string> schedules) override {
-    comparison->add(schedules);
-  }
-  llvm::Error check() override { return comparison->check(); }
-  ~DeviceMeter() override {
-    // Kernels of schedules are used once; nobody else loads any.
-    comparison.reset();
-    (void)nmsModuleCacheClear();
-  }
-  llvm::Error time(ArrayRef<size_t> which) override {
-    llvm::Error error = comparison->time(which, sampleMs);
-    static bool isSaid = false;
-    if (StringRef why = comparison->getDenseFault(); !why.empty() && !isSaid) {
-      llvm::errs() << "nm-tune: warning: dense products are not timed: " << why
-                   << "\n";
-      isSaid = true;
-    }
-    return error;
-  }
-  llvm::Error measureEnergy(ArrayRef<size_t> which) override {
-    // The counter of a GPU moves some 10 times a second.
-    constexpr double kSeconds = 0.5;
-    constexpr int64_t kRepeats = 3;
-    return comparison->measureEnergy(which, kSeconds, kRepeats);
-  }
-  bool answers() const override { return comparison->answers(); }
-  ArrayRef<ComparedSchedule> getSchedules() const override {
-    return comparison->getSchedules();
-  }
-  double getDenseUs() const override { return comparison->getDenseUs(); }
-  double getDenseMillijoules() const override {
-    return comparison->getDenseMillijoules();
-  }
-
-private:
-  std::unique_ptr<ScheduleComparison> comparison;
-  int64_t sampleMs;
-};
-
 /// The findings of a search so far.
 struct Summary {
+  bool hasDenseFault = false; ///< It was said.
   size_t done = 0, timed = 0, withDense = 0, withModel = 0, wrong = 0,
          failed = 0;
   double overDense = 0, overModel = 0; ///< Sums of logarithms.
@@ -90,8 +47,9 @@ static int fail(llvm::Error error, int status) {
 /// The GPU to tune for: the one that there is, which the user may name. Where
 /// nothing is measured there need not be one.
 static llvm::Expected<const Chip *> chooseGPU(const NmTuneOptions &options) {
-  bool isMeasured = !options.lists && options.device == Device::CUDA;
-  if (!isMeasured && !options.gpu.empty())
+  if (!options.lists && options.device == Device::CUDA)
+    return findOwnGPU(options.gpu);
+  if (!options.gpu.empty())
     return findGPU(options.gpu);
   NmsDeviceInfo info;
   // The emulator is opened as a device of this process, and another before it
@@ -99,22 +57,7 @@ static llvm::Expected<const Chip *> chooseGPU(const NmTuneOptions &options) {
   bool isThere = options.device == Device::CUDA && nmsDeviceAvailable() &&
                  !nmsDeviceInfo(&info);
   StringRef own = isThere ? getGPUOfDevice(info.name) : StringRef();
-  if (!isMeasured)
-    return findGPU(own.empty() ? "h200" : own);
-  if (!isThere)
-    return llvm::createStringError(llvm::formatv(
-        "{0}: schedules are measured on a GPU; --device emulate checks their "
-        "results, and --list says what would be measured",
-        nmsLastError()));
-  if (own.empty())
-    return llvm::createStringError(
-        llvm::formatv("this compiler does not know the GPU {0}; known are {1}",
-                      info.name, llvm::join(getGPUs(), ", ")));
-  if (!options.gpu.empty() && options.gpu != own)
-    return llvm::createStringError(llvm::formatv(
-        "--gpu is {0}, and the GPU is a {1} ({2}): legal is what is measured",
-        options.gpu, own, info.name));
-  return findGPU(own);
+  return findGPU(own.empty() ? "h200" : own);
 }
 
 static std::string describe(const TunableProduct &product) {
@@ -169,9 +112,24 @@ static void reportFaults(const TunedProduct &found) {
     llvm::outs() << "    FAILED: " << found.failure << "\n";
 }
 
+static void reportTimes(const TunedProduct &found) {
+  const SearchTimes &times = found.seconds;
+  llvm::outs() << llvm::formatv(
+      "    inputs {0:f2} s, schedules {1:f2} s (at most {2:f2} s in the "
+      "compiler and {3:f2} s in the driver), waited {4:f2} s, results {5:f2} "
+      "s, times {6:f2} s\n",
+      times.inputs, times.compile, found.lowerSeconds, found.loadSeconds,
+      times.wait, times.check, times.measure);
+}
+
 static void report(const TunedProduct &found, size_t count, double seconds,
-                   Summary &summary) {
+                   bool showsTimes, Summary &summary) {
   ++summary.done;
+  if (!found.denseFault.empty() && !summary.hasDenseFault) {
+    llvm::errs() << "nm-tune: warning: dense products are not timed: "
+                 << found.denseFault << "\n";
+    summary.hasDenseFault = true;
+  }
   summary.wrong += found.wrong.size();
   summary.failed += !found.failure.empty();
   const TunedEntry &entry = found.entry;
@@ -181,11 +139,11 @@ static void report(const TunedProduct &found, size_t count, double seconds,
     ++summary.timed;
     llvm::outs() << llvm::formatv("{0:f1} us, {1}", entry.us,
                                   getFamily(entry.schedule));
-    if (found.modelUs > 0) {
+    if (entry.modelUs > 0) {
       ++summary.withModel;
-      summary.overModel += std::log(found.modelUs / entry.us);
+      summary.overModel += std::log(entry.modelUs / entry.us);
       llvm::outs() << llvm::formatv(", {0:f2}x of the model's choice",
-                                    found.modelUs / entry.us);
+                                    entry.modelUs / entry.us);
     }
     if (entry.denseUs > 0) {
       ++summary.withDense;
@@ -203,6 +161,8 @@ static void report(const TunedProduct &found, size_t count, double seconds,
     llvm::outs() << llvm::formatv("; {0:f0} s left", left);
   }
   llvm::outs() << "\n";
+  if (showsTimes)
+    reportTimes(found);
   reportFaults(found);
   llvm::outs().flush();
 }
@@ -224,15 +184,6 @@ static void finish(const Summary &summary, size_t count, size_t known,
                                   mean(summary.overDense, summary.withDense));
   llvm::outs() << "; " << summary.wrong << " schedules wrong, "
                << summary.failed << " products failed\n";
-}
-
-/// The driver's version, such as 13.0.
-static std::string getDriverVersion() {
-  NmsDeviceInfo info;
-  if (nmsDeviceInfo(&info))
-    return "";
-  return llvm::formatv("{0}.{1}", info.driverVersion / 1000,
-                       info.driverVersion % 1000 / 10);
 }
 
 static int search(NmTuneOptions &options) {
@@ -262,16 +213,9 @@ static int search(NmTuneOptions &options) {
     search.driver = getDriverVersion();
   search.compiler = StringRef(describeVersion("nm-tune")).trim().str();
 
-  auto makeMeter = [&](const TunableProduct &product)
-      -> llvm::Expected<std::unique_ptr<ProductMeter>> {
-    RunRequest request = makeRequest(product, target, options.seed);
-    request.device = options.device;
-    request.lock = options.lock;
-    auto made = ScheduleComparison::create(request, unsigned(options.jobs));
-    if (!made)
-      return made.takeError();
-    return std::make_unique<DeviceMeter>(std::move(*made), options.sampleMs);
-  };
+  MakeMeter makeMeter =
+      makeDeviceMeters(target, {options.device, options.sampleMs, options.seed,
+                                unsigned(options.jobs), options.lock});
   Summary summary;
   Clock::time_point begun = Clock::now();
   auto getSeconds = [&] {
@@ -279,7 +223,9 @@ static int search(NmTuneOptions &options) {
   };
   llvm::Error error =
       tune(products, target, search, makeMeter, [&](const TunedProduct &found) {
-        report(found, products.size(), getSeconds(), summary);
+        report(found, products.size(), getSeconds(), options.showsTimes,
+               summary);
+        return true;
       });
   finish(summary, products.size(),
          finder.getProducts().size() - products.size(), getSeconds());

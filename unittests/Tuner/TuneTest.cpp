@@ -103,7 +103,10 @@ protected:
             -> llvm::Expected<std::unique_ptr<ProductMeter>> {
           return std::make_unique<FakeMeter>(script);
         },
-        [&](const TunedProduct &one) { found.push_back(one); });
+        [&](const TunedProduct &one) {
+          found.push_back(one);
+          return found.size() < most;
+        });
     return error ? llvm::toString(std::move(error)) : "";
   }
 
@@ -117,6 +120,7 @@ protected:
   }
 
   TemporaryFile file;
+  size_t most = 100; ///< After so many, the caller has enough.
   Objective objective = Objective::Time;
   TuneOptions options;
   FakeMeter::Script script;
@@ -132,7 +136,7 @@ TEST_F(TuneTest, TheFastestRightScheduleIsKept) {
   ASSERT_EQ(found.size(), 1u);
   const TunedProduct &one = found.front();
   EXPECT_EQ(one.entry.us, 5);
-  EXPECT_EQ(one.modelUs, 10);
+  EXPECT_EQ(one.entry.modelUs, 10);
   EXPECT_EQ(one.entry.denseUs, 20);
   EXPECT_EQ(one.wrong.size(), 1u);
   EXPECT_EQ(one.refused.size(), 1u);
@@ -151,7 +155,7 @@ TEST_F(TuneTest, ANeighbourMayWin) {
   script.getTime = [](size_t number) { return number == 4 ? 8.0 : 10.0; };
   ASSERT_EQ(run(), "");
   EXPECT_EQ(found.front().entry.us, 8);
-  EXPECT_EQ(found.front().modelUs, 10);
+  EXPECT_EQ(found.front().entry.modelUs, 10);
 }
 
 TEST_F(TuneTest, TimesOfTwoTurnsAreNotMixed) {
@@ -162,7 +166,7 @@ TEST_F(TuneTest, TimesOfTwoTurnsAreNotMixed) {
   };
   ASSERT_EQ(run(), "");
   EXPECT_EQ(found.front().entry.us, 16);
-  EXPECT_EQ(found.front().modelUs, 20);
+  EXPECT_EQ(found.front().entry.modelUs, 20);
 }
 
 TEST_F(TuneTest, WhatIsKnownIsNotMeasuredAgain) {
@@ -241,6 +245,13 @@ TEST_F(TuneTest, ChecksAloneWriteNothing) {
   EXPECT_EQ(found.front().wrong.size(), 1u);
   EXPECT_TRUE(script.turns.empty());
   EXPECT_EQ(file.read(), "");
+}
+
+TEST_F(TuneTest, TheCallerMayHaveEnough) {
+  most = 1;
+  ASSERT_EQ(run(2), "");
+  EXPECT_EQ(found.size(), 1u);
+  EXPECT_EQ(readEntries().size(), 1u);
 }
 
 TEST_F(TuneTest, NoProductIsBegunWhenTimeIsUp) {

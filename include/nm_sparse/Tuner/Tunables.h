@@ -46,6 +46,16 @@ struct SkippedProduct {
   std::string name, reason;
 };
 
+/// A program whose products are to be tuned.
+struct TunableSource {
+  std::string program; ///< MLIR text.
+  /// Said before the names of its functions where it is not empty.
+  std::string label;
+  /// Weights are in the form that suits any number of tokens, as layers of
+  /// models have them, else in that which suits the given numbers.
+  bool isOfModel;
+};
+
 /// Collects the products of programs. Those of one problem become one.
 class TunableFinder {
 public:
@@ -54,10 +64,9 @@ public:
   /// have kernels for.
   TunableFinder(const TuneTarget &target, ArrayRef<int64_t> tokens);
 
-  /// Adds the products of `program`, MLIR text. `label` is said before the
-  /// names of its functions where it is not empty. An error is one of the
-  /// compiler.
-  llvm::Error add(StringRef program, StringRef label);
+  /// Adds the products of programs, which are compiled side by side. Returns
+  /// what the compiler says against each program; empty where nothing.
+  std::vector<std::string> add(ArrayRef<TunableSource> sources);
   /// Adds one that is not tuned.
   void skip(std::string name, std::string reason) {
     skipped.push_back({std::move(name), std::move(reason)});
@@ -67,7 +76,7 @@ public:
   ArrayRef<SkippedProduct> getSkipped() const { return skipped; }
 
 private:
-  void add(const TunedProblem &problem, StringRef name);
+  void add(const TunedProblem &problem, std::string name);
 
   TuneTarget target;
   SmallVector<int64_t> tokens; ///< Ascending, each once.

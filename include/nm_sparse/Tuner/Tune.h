@@ -31,6 +31,8 @@ public:
   virtual ArrayRef<ComparedSchedule> getSchedules() const = 0;
   virtual double getDenseUs() const = 0;
   virtual double getDenseMillijoules() const = 0;
+  /// Why dense products are not timed; empty where they are.
+  virtual StringRef getDenseFault() const { return ""; }
 };
 
 using MakeMeter = std::function<llvm::Expected<std::unique_ptr<ProductMeter>>(
@@ -46,16 +48,30 @@ struct TuneOptions {
   std::string compiler, driver; ///< Versions, for the entries.
 };
 
+/// Seconds of a search. Products are prepared and their first schedules
+/// compiled while the one before is measured; schedules are compiled side by
+/// side.
+struct SearchTimes {
+  double inputs = 0;  ///< To list schedules, and to make arguments.
+  double compile = 0; ///< To compile the first schedules.
+  double check = 0;   ///< To compare results, those of neighbours too.
+  double measure = 0; ///< To compile neighbours, and to take times.
+  double wait = 0;    ///< For what was not ready when the one before was done.
+};
+
 /// The result of the search for one product.
 struct TunedProduct {
   const TunableProduct *product;
   TunedEntry entry;    ///< Without a schedule where results were only checked.
-  double modelUs = 0;  ///< The time of the model's choice; 0: not measured.
   size_t measured = 0; ///< Schedules with right results.
   std::vector<ComparedSchedule> wrong, refused; ///< Not compiled.
   /// Why there is no entry: no schedule is legal, none is right, or one could
   /// not be measured.
   std::string failure;
+  std::string denseFault; ///< Why the dense product was not timed.
+  SearchTimes seconds;
+  /// The longest that a schedule took to compile and to load.
+  double lowerSeconds = 0, loadSeconds = 0;
 };
 
 /// The products of `tunables` that `database` has no entry of.
@@ -64,12 +80,13 @@ findUnknown(ArrayRef<TunableProduct> tunables, const TuningDatabase &database,
             Objective objective);
 
 /// Tunes `products` one after another; the next one is compiled while one is
-/// measured. `report` gets each as it is found. Stops when time is up. An error
-/// is that the device answers no more, or one of the database.
+/// measured. `report` gets each as it is found, and returns true to go on.
+/// Stops when time is up. An error is that the device answers no more, or one
+/// of the database.
 llvm::Error tune(ArrayRef<const TunableProduct *> products,
                  const TuneTarget &target, const TuneOptions &options,
                  const MakeMeter &makeMeter,
-                 llvm::function_ref<void(const TunedProduct &)> report);
+                 llvm::function_ref<bool(const TunedProduct &)> report);
 
 } // namespace mlir::nm_sparse
 

@@ -52,6 +52,7 @@ struct TunedEntry {
   double us = 0;      ///< Median time of the kernel, in microseconds.
   double spread = 0;  ///< The samples vary by this share of the median.
   double denseUs = 0; ///< The dense product takes this; 0: not measured.
+  double modelUs = 0; ///< And the model's choice; 0: not measured.
   /// Energies of a call, as of the dense product; 0: not measured.
   double millijoules = 0, denseMillijoules = 0;
   std::string code;     ///< A number of the kernel's code; empty: not known.

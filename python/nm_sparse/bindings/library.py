@@ -3,7 +3,7 @@
 
 The wheel of the package holds the library. Elsewhere the environment variable
 NM_SPARSE_LIBRARY names it, or the folder of a build that has it. Its interface is
-C, in `nm_sparse-c/Compiler.h`, `nm_sparse/Runtime/*.h` and
+C, in `nm_sparse-c/Compiler.h`, `nm_sparse-c/Tuner.h`, `nm_sparse/Runtime/*.h` and
 `nm_sparse/Packing/Packing.h`.
 """
 
@@ -101,6 +101,23 @@ class DeviceInfo(ctypes.Structure):
     ]
 
 
+class TuneOptions(ctypes.Structure):
+    """NmSparseTuneOptions of nm_sparse-c/Tuner.h."""
+
+    _fields_ = [
+        ("database", c_char_p),
+        ("lock", c_char_p),
+        ("candidates", c_int64),
+        ("neighbours", c_int64),
+        ("sampleMs", c_int64),
+        ("seed", c_uint64),
+        ("minutes", c_double),
+        ("emulates", c_int32),
+    ]
+
+
+# NmSparseTuned of nm_sparse-c/Tuner.h.
+TUNED = ctypes.CFUNCTYPE(c_int32, c_char_p, c_void_p)
 # NmsProgress of Packing/Packing.h.
 PROGRESS = ctypes.CFUNCTYPE(None, c_void_p, c_int64, c_int64)
 
@@ -125,6 +142,20 @@ _FUNCTIONS: dict[str, Tuple[Any, list]] = {
     "nmSparseOracleResult": (HostArray, [c_void_p, c_int32]),
     "nmSparseOracleDestroy": (None, [c_void_p]),
     "nmSparseUseEmulator": (c_int32, [c_char_p]),
+    "nmSparseTunerCreate": (
+        c_void_p,
+        [c_char_p, c_char_p, POINTER(c_int64), c_int32],
+    ),
+    "nmSparseTunerAdd": (
+        c_int32,
+        [c_void_p, c_char_p, c_size_t, c_char_p, c_int32],
+    ),
+    "nmSparseTunerList": (c_char_p, [c_void_p]),
+    "nmSparseTunerRun": (
+        c_int32,
+        [c_void_p, POINTER(TuneOptions), TUNED, c_void_p],
+    ),
+    "nmSparseTunerDestroy": (None, [c_void_p]),
     "nmsProgramCreate": (c_void_p, [c_char_p, c_size_t, c_char_p, c_size_t]),
     "nmsProgramDestroy": (None, [c_void_p]),
     "nmsProgramFunction": (c_int32, [c_void_p, c_char_p]),

@@ -11,15 +11,6 @@ from ..layers.specs import LinearSpec
 from ..pruning.prune import prune
 from ..runtime.program import compile as compile_program
 from ..tensors.packed_tensor import pack
-from ..tuning.times import (
-    DEVICE,
-    TYPES,
-    count_gpus,
-    dense_layers,
-    draw,
-    seconds_per_call,
-    sparse_layers,
-)
 from .common import (
     OK,
     USAGE,
@@ -33,6 +24,15 @@ from .common import (
     read_encoding,
     read_shape,
     require_gpu,
+)
+from .times import (
+    DEVICE,
+    TYPES,
+    count_gpus,
+    dense_layers,
+    draw,
+    seconds_per_call,
+    sparse_layers,
 )
 
 

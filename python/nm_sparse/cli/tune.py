@@ -8,14 +8,13 @@ import argparse
 import math
 import statistics
 from pathlib import Path
-from typing import Any, List, Optional, Tuple, Union
+from typing import Any, List, Optional
 
 from ..bindings.library import device_gpu
 from ..layers.specs import LinearSpec
 from ..tuning.sources import find_tunable
-from ..tuning.times import TYPES, count_gpus
 from ..tuning.tunable import Tunable
-from ..tuning.tune import Tuned, tune
+from ..tuning.tune import DEVICES, Tuned, tune
 from .common import (
     OK,
     USAGE,
@@ -30,19 +29,21 @@ from .common import (
     read_shape,
     require_gpu,
 )
+from .times import TYPES, count_gpus
 
 TOKENS = [1, 16, 64, 256, 1024, 4096]
 OWN = "own"
+_MEASURED = ("us", "model_us", "dense_us", "mj", "dense_mj")
 
 
 def add_parser(commands: Any) -> None:
     parser = commands.add_parser(
         "tune",
         help="measure schedules of layers or a model on a GPU, for a database",
-        description="Measures schedules of y = x W^T beside the dense product in "
-        "torch, and adds the fastest ones to a database that --tuned and "
+        description="Measures schedules of y = x W^T beside the dense product of "
+        "cuBLAS, and adds the fastest ones to a database that --tuned and "
         "NM_SPARSE_TUNED name (docs/Tuning.md): of the layers of a checkpoint, of the "
-        "products of a program, or of layers of some shapes. Needs a GPU and torch.",
+        "products of a program, or of layers of some shapes.",
     )
     parser.add_argument(
         "model", nargs="?", metavar="MODEL",
@@ -60,15 +61,40 @@ def add_parser(commands: Any) -> None:
         help="1,16,64,256,1024,4096; own: those that programs for any number of "
         "tokens have kernels for",
     )  # fmt: skip
-    parser.add_argument("--gpu", help="h100 or h200, which GPU 0 must be")
+    parser.add_argument("--gpu", help="h100 or h200, which GPU 0 must be; with "
+                        "--device emulate, that kernels are for (h200)")  # fmt: skip
     parser.add_argument(
-        "--database", type=Path, required=True, metavar="FILE",
+        "--database", type=Path, metavar="FILE",
         help="entries are added to; problems that it has are skipped",
     )  # fmt: skip
-    parser.add_argument("--candidates", type=int, default=12, metavar="N",
-                        help="schedules to measure for each problem (12)")  # fmt: skip
+    parser.add_argument(
+        "--candidates", type=int, default=12, metavar="N",
+        help="schedules to measure for each problem at first (12)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--neighbours", type=int, default=4, metavar="N",
+        help="schedules to measure then, which differ from the best in one field (4)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--objective", choices=("time", "energy", "edp"), default="time",
+        help="what the best schedule has least of (time); edp: energy times time",
+    )  # fmt: skip
     parser.add_argument("--minutes", type=float, metavar="M",
                         help="after which no further problem is begun")  # fmt: skip
+    parser.add_argument(
+        "--sample-ms", type=int, default=400, metavar="N",
+        help="milliseconds of samples for the first schedules, and for the others "
+        "(400)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--lock", type=Path, metavar="FILE",
+        help="searches that name the same file take times one after another",
+    )  # fmt: skip
+    parser.add_argument(
+        "--device", choices=DEVICES, default="cuda",
+        help="emulate: results of all candidates are checked in the emulator, and "
+        "nothing is written",
+    )  # fmt: skip
     add_json(parser)
     parser.set_defaults(run=run)
 
@@ -80,6 +106,43 @@ def _read_tokens(text: str) -> List[int]:
 
 def run(args: argparse.Namespace) -> int:
     check(args)
+    gpu = choose_gpu(args)
+    tunable = find_products(args, gpu)
+    search = tune(
+        tunable, args.tokens, args.database, gpu, args.candidates, args.minutes,
+        neighbours=args.neighbours, objective=args.objective, sample_ms=args.sample_ms,
+        lock=args.lock, device=args.device,
+    )  # fmt: skip
+    found: List[Tuned] = []
+    try:
+        for one in progress(search, "problems", len(tunable.products)):
+            found.append(one)
+    except KeyboardInterrupt:
+        report(found, tunable, args)
+        raise CommandError(
+            f"interrupted; the same command goes on with {args.database}"
+        ) from None
+    except (RuntimeError, ValueError) as error:
+        report(found, tunable, args)
+        raise CommandError(str(error)) from None
+    report(found, tunable, args)
+    wrong = [schedule for one in found for schedule in one.wrong]
+    if wrong:
+        raise CommandError(
+            f"{len(wrong)} schedules gave wrong results and were left out; the first "
+            f"one is {wrong[0]}: please report this"
+        )
+    failed = [one for one in found if one.failure]
+    if failed:
+        raise CommandError(f"{len(failed)} problems have no schedule; of the first one "
+                           f"is said: {failed[0].failure}")  # fmt: skip
+    return OK
+
+
+def choose_gpu(args: argparse.Namespace) -> str:
+    """The name of GPU 0 in databases."""
+    if args.device == "emulate":
+        return args.gpu or "h200"
     require_gpu(count_gpus())
     gpu = device_gpu()
     if gpu is None:
@@ -87,34 +150,20 @@ def run(args: argparse.Namespace) -> int:
     if args.gpu not in (None, gpu):
         raise CommandError(f"--gpu is {args.gpu}, and GPU 0 is {gpu}: legal is that, "
                            "which is measured", USAGE)  # fmt: skip
-    layers, total = find_layers(args, gpu)
-    search = tune(
-        layers, args.tokens, args.database, gpu, args.candidates, args.minutes
-    )
-    found: List[Tuned] = []
-    try:
-        for one in progress(search, "problems", total):
-            found.append(one)
-    except KeyboardInterrupt:
-        report(found, layers, args)
-        raise CommandError(
-            f"interrupted; the same command goes on with {args.database}"
-        ) from None
-    report(found, layers, args)
-    wrong = [schedule for one in found for schedule in one.wrong]
-    if wrong:
-        raise CommandError(
-            f"{len(wrong)} schedules gave wrong results and were left out; the first "
-            f"one is {wrong[0]}: please report this"
-        )
-    return OK
+    return gpu
 
 
 def check(args: argparse.Namespace) -> None:
     """Raises CommandError where options do not fit each other."""
-    if args.candidates < 1:
-        raise CommandError(f"--candidates is {args.candidates}: legal are 1 and more",
-                           USAGE)  # fmt: skip
+    for name, least in (("candidates", 1), ("neighbours", 0), ("sample_ms", 1)):
+        value = getattr(args, name)
+        if value < least:
+            raise CommandError(
+                f"--{name.replace('_', '-')} is {value}: legal are {least} and more",
+                USAGE,
+            )
+    if args.database is None and args.device == "cuda":
+        raise CommandError("--database FILE is missing: entries are added to it", USAGE)
     if (args.model is None) == (args.shape is None):
         raise CommandError(
             "legal is a MODEL, or the --shape and the --encoding of layers", USAGE
@@ -129,82 +178,97 @@ def check(args: argparse.Namespace) -> None:
         raise CommandError(f"--{given[0]} is given without --encoding", USAGE)
 
 
-def find_layers(
-    args: argparse.Namespace, gpu: str
-) -> Tuple[Union[Tunable, List[LinearSpec]], Optional[int]]:
-    """What is tuned, and how many problems it has; None where that is not known."""
+def find_products(args: argparse.Namespace, gpu: str) -> Tunable:
+    """What is tuned."""
     encoding = None if args.encoding is None else read_encoding(args)
+    source: Any = None
     if args.model is None:
         assert encoding is not None
-        layers = [
+        source = [
             LinearSpec(encoding.mlir(), outputs, inputs, args.dtype or "f16")
             for inputs, outputs in args.shape
         ]
-        return layers, len(layers) * len(args.tokens) or None
-    if not Path(args.model).exists():
+        encoding = None
+    elif Path(args.model).exists():
+        source = Path(args.model)
+    else:
         raise CommandError(
             f"MODEL is {args.model!r}, which is not there: legal is a .safetensors "
             "file, an index of several, a model's folder, or a .mlir file",
             USAGE,
         )
-    path = Path(args.model)
-    found = find_tunable(path, args.tokens, gpu, encoding, progress=True)
-    if not found.layers:
-        raise CommandError(f"{args.model} has nothing to tune\n{found}".rstrip())
-    return found, found.problems
+    found = find_tunable(
+        source, args.tokens, gpu, encoding, progress=True, objective=args.objective
+    )
+    if not found.products:
+        what = args.model or "--shape"
+        raise CommandError(f"{what} has nothing to tune\n{found}".rstrip())
+    return found
 
 
-def report(found: List[Tuned], layers: Any, args: argparse.Namespace) -> None:
+def report(found: List[Tuned], tunable: Tunable, args: argparse.Namespace) -> None:
     rows = [
         {
             "layers": list(one.names),
-            "inputs": one.spec.inputs,
-            "outputs": one.spec.outputs,
+            "inputs": one.product.inputs,
+            "outputs": one.product.outputs,
             "tokens": one.tokens,
-            "us": one.us,
-            "model_us": None if math.isnan(one.model_us) else one.model_us,
-            "dense_us": one.dense_us,
-            "candidates": one.candidates,
+            **{name: _known(getattr(one, name)) for name in _MEASURED},
+            "candidates": one.measured,
             "family": one.family,
             "schedule": one.schedule,
+            "failure": one.failure,
         }
         for one in found
     ]
-    skipped = dict(layers.skipped) if isinstance(layers, Tunable) else {}
     if args.json:
-        database = str(args.database)
+        database = None if args.database is None else str(args.database)
+        skipped = dict(tunable.skipped)
         print_json({"database": database, "tuned": rows, "skipped": skipped})
         return
     print_table(
-        ["layer", "tokens", "dense us", "model us", "tuned us", "family"],
+        ["layer", "tokens", "dense us", "model us", "tuned us", "right", "family"],
         [
             [_called(one), row["tokens"], row["dense_us"], row["model_us"], row["us"],
-             row["family"]]
+             row["candidates"], row["family"] or row["failure"]]
             for one, row in zip(found, rows)
         ],
     )  # fmt: skip
-    if skipped:
-        print(layers)
-    if found:
-        print(summary(found))
-    print(f"{len(rows)} entries are new in {args.database}")
+    if tunable.skipped:
+        print(tunable)
+    timed = [one for one in found if one.schedule]
+    if timed:
+        print(summary(timed))
+    if args.device == "cuda":
+        print(f"{len(timed)} entries are new in {args.database}")
+
+
+def _known(value: float) -> Optional[float]:
+    return None if math.isnan(value) else value
 
 
 def _called(one: Tuned) -> str:
     """The layer that was measured, and how many are alike."""
-    if not one.names:
-        return f"K={one.spec.inputs},N={one.spec.outputs}"
     others = len(one.names) - 1
     return one.names[0] + (f" and {others} others" if others else "")
 
 
 def summary(found: List[Tuned]) -> str:
     """Geometric means over all problems."""
-    mean = statistics.geometric_mean
-    dense = mean(one.dense_us / one.us for one in found)
-    text = f"tuned schedules are {dense:.2f} times as fast as dense layers"
-    known = [one for one in found if not math.isnan(one.model_us)]
-    if known:
-        model = mean(one.model_us / one.us for one in known)
-        text += f", and {model:.2f} times as the model's choice"
-    return f"{text} (geometric means of {len(found)} problems)"
+
+    def mean_over(name: str) -> float:
+        """Of times under this name, over those of the best schedules; NaN if none."""
+        speeds = [getattr(one, name) / one.us for one in found]
+        known = [speed for speed in speeds if not math.isnan(speed)]
+        return statistics.geometric_mean(known) if known else math.nan
+
+    parts = []
+    for name, than in (
+        ("dense_us", "dense layers"),
+        ("model_us", "the model's choice"),
+    ):
+        mean = mean_over(name)
+        if not math.isnan(mean):
+            parts.append(f"{mean:.2f} times as fast as {than}")
+    said = " and ".join(parts) or "measured"
+    return f"tuned schedules are {said} (geometric means of {len(found)} problems)"

@@ -15,8 +15,7 @@ from ..files.sparse_config import METHOD, NARROW, SparseConfig
 from ..layers.specs import LinearSpec
 from ..packing.two_four import ENCODING
 from ..pruning.detection import detect
-from .product import FLOATS
-from .tunable import Finder
+from .tunable import FLOATS, Finder
 
 NO_PATTERN = (
     "its weight has no pattern: prune it, or say with `encoding`, or --encoding, which "

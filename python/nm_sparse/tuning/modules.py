@@ -30,8 +30,7 @@ from ..torch.models.config import NMSparseConfig
 from ..torch.prune.choices import Patterns, choose_layers, unfit
 from ..torch.weight.spec import dtype_name
 from ..torch.weight.weight import PackedWeight
-from .product import FLOATS
-from .tunable import Finder
+from .tunable import FLOATS, Finder
 
 NARROW = "its inputs have elements of 8 bits: legal are {}"
 IMAGES = (

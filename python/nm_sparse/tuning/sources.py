@@ -12,8 +12,7 @@ from typing import Any, Optional, Sequence, Union
 from ..encoding import Encoding
 from ..files.checkpoint import Checkpoint
 from ..layers.specs import LinearSpec
-from .product import FLOATS
-from .tunable import Finder, Tunable
+from .tunable import FLOATS, Finder, Tunable
 
 LEGAL = (
     "LinearSpecs, a module of torch, a checkpoint (a .safetensors file, an index of "
@@ -27,6 +26,7 @@ def find_tunable(
     gpu: str,
     encoding: Union[Encoding, str, None] = None,
     progress: bool = False,
+    objective: str = "time",
 ) -> Tunable:
     """The products that `tune` measures.
 
@@ -43,16 +43,17 @@ def find_tunable(
                zeros are not looked at then.
     progress:  whether a bar on standard error shows how many weights were looked at,
                where that is a terminal.
+    objective: time, energy or edp, which layouts and storages are chosen by.
 
-    Returns layers, of which those that are alike in shape, encoding and types are one,
-    and why others are skipped: weights without a pattern, elements of 8 bits,
+    Returns products, of which those that are alike in shape, encoding and types are
+    one, and why others are skipped: weights without a pattern, elements of 8 bits,
     convolutions whose kernels read images in place. Raises ValueError for another
     source or a spec that cannot be measured, CheckpointError, OSError, and CompileError
     for a program that cannot be compiled.
     """
     if isinstance(source, Tunable):
         return source
-    finder = Finder(tokens, gpu)
+    finder = Finder(gpu, objective, tokens)
     pattern = _pattern(encoding)
     text = _program_text(source)
     torch = sys.modules.get("torch")  # there, if anything is one of its modules
@@ -114,4 +115,5 @@ def _add_specs(finder: Finder, source: Any) -> None:
             raise ValueError(
                 f"{spec} cannot be tuned: legal are layers of {', '.join(FLOATS)}"
             )
-        finder.add_linear("", spec, is_of_model=False)
+        name = f"K={spec.inputs},N={spec.outputs}"
+        finder.add_linear(name, spec, is_of_model=False)

@@ -3,56 +3,69 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field, replace
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Set, Tuple
+from typing import Any, Dict, List, Mapping, Sequence, Tuple
 
-from .. import compiler
 from ..compiler import CompileError
 from ..layers.specs import LinearSpec
-from .product import Spec, specs_of, why_not
+from .engine import Engine
 
-CANONICAL = "canonical"
+# Types of activations and weights of products that are measured.
+FLOATS = ("f16", "bf16", "f32")
+# Fields of a product that are no part of its problem.
+_OTHERS = ("names", "version")
 
 
 @dataclass(frozen=True)
-class TunableLayer:
-    """A product, and the numbers of tokens that it is tuned for.
+class TunableProduct:
+    """A product of so many tokens: a problem of databases.
 
-    spec:     the program that is measured: a `LinearSpec`, or one of a product as some
-              program has it.
-    tokens:   each is a problem of its own.
+    problem:  its fields (docs/Tuning.md).
     names:    the layers of a model, or the functions of a program, that have it.
-    storage:  the form in which their kernels read the weight, as databases spell it;
-              None: that which suits each number of tokens.
     """
 
-    spec: Spec
-    tokens: Tuple[int, ...]
+    problem: Mapping[str, Any]
     names: Tuple[str, ...] = ()
-    storage: Optional[str] = None
 
     @property
-    def options(self) -> List[str]:
-        """Of nm-compile, with which it is compiled."""
-        return storage_options(self.storage)
+    def inputs(self) -> int:
+        return int(self.problem["inputs"])
+
+    @property
+    def outputs(self) -> int:
+        return int(self.problem["outputs"])
+
+    @property
+    def tokens(self) -> int:
+        return int(self.problem["tokens"])
+
+    @property
+    def dtype(self) -> str:
+        """Element type of activations and weight."""
+        return str(self.problem["type"])
+
+    @property
+    def encoding(self) -> str:
+        """Text of the encoding of the weight."""
+        return str(self.problem["encoding"])
+
+    @property
+    def storage(self) -> str:
+        """The form in which kernels read the weight, as databases spell it."""
+        return str(self.problem["storage"])
 
 
 @dataclass(frozen=True)
 class Tunable:
     """What `find_tunable` has found.
 
-    layers:   each once, however many layers of a model are alike.
-    skipped:  why others are not tuned, by their names.
+    products:  each problem once, however many layers of a model have it.
+    skipped:   why others are not tuned, by their names.
     """
 
-    layers: Tuple[TunableLayer, ...]
+    products: Tuple[TunableProduct, ...]
     skipped: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def problems(self) -> int:
-        """How many there are to measure."""
-        return sum(len(layer.tokens) for layer in self.layers)
+    engine: Any = field(default=None, repr=False, compare=False)
 
     def __str__(self) -> str:
         reasons: Dict[str, List[str]] = {}
@@ -66,48 +79,17 @@ class Tunable:
         )
 
 
-def storage_options(storage: Optional[str]) -> List[str]:
-    """Options of nm-compile for kernels that read weights in a form of databases."""
-    if storage is None:
-        return []
-    return [f"--storage={CANONICAL if storage == CANONICAL else 'bitmap'}"]
-
-
-def list_products(
-    text: str,
-    gpu: str,
-    tokens: Sequence[int] = (),
-    options: Sequence[str] = (),
-    candidates: int = 1,
-) -> List[Dict[str, Any]]:
-    """What `nm-compile --candidates` says of a program, without any database. Raises
-    CompileError."""
-    arguments = ["-", "-o", "-", f"--gpu={gpu}", f"--candidates={candidates}"]
-    arguments += [f"--tokens={','.join(map(str, tokens))}"] if tokens else []
-    found = compiler.run([*arguments, "--tuned=", *options], text).text
-    products: List[Dict[str, Any]] = json.loads(found)
-    return products
-
-
-def _one_storage(products: Sequence[Mapping[str, Any]]) -> Optional[str]:
-    """The form in which all of a program's kernels read weights; None for several."""
-    found = {one["tuning"]["storage"] for one in products}
-    return found.pop() if len(found) == 1 else None
-
-
 class Finder:
-    """Collects layers, of which those that are alike become one.
+    """Collects layers and programs, of which those that are alike become one.
 
-    tokens:  to tune for; none: those that a program for any number has kernels for.
-    gpu:     h100 or h200.
+    Arguments are those of `Engine`.
     """
 
-    def __init__(self, tokens: Sequence[int], gpu: str) -> None:
-        self.tokens, self.gpu = tuple(tokens), gpu
+    def __init__(self, gpu: str, objective: str, tokens: Sequence[int]) -> None:
         self.skipped: Dict[str, str] = {}
-        self._linear: Dict[Tuple[LinearSpec, bool], Tuple[LinearSpec, List[str]]] = {}
+        self._engine = Engine(gpu, objective, tokens)
+        self._linear: Dict[Tuple[LinearSpec, bool], List[str]] = {}
         self._programs: Dict[Tuple[str, bool], List[str]] = {}
-        self._found: Dict[Any, Tuple[Spec, Set[int], List[str]]] = {}
 
     def skip(self, name: str, reason: str) -> None:
         self.skipped[name] = reason
@@ -118,8 +100,8 @@ class Finder:
         is_of_model:  whether kernels for some number of tokens must read the weight as
                       those for any number do, as layers of torch have it.
         """
-        key = _plain(spec), is_of_model
-        self._linear.setdefault(key, (spec, []))[1].append(name)
+        plain = replace(spec, bias=False, activation="none")
+        self._linear.setdefault((plain, is_of_model), []).append(name)
 
     def add_program(self, name: str, text: str, is_of_model: bool = True) -> None:
         """The products of a program."""
@@ -128,87 +110,35 @@ class Finder:
     def find(self) -> Tunable:
         """Asks the compiler for the problems of all of them. Raises CompileError for a
         program of MLIR that cannot be compiled."""
-        for (_, is_of_model), (spec, names) in self._linear.items():
+        # Programs are labelled by their places here, which stand for their names.
+        called: List[Tuple[List[str], bool]] = []
+        for (spec, is_of_model), names in self._linear.items():
             try:
-                self._ask_linear(spec, names, is_of_model)
+                self._engine.add(spec.mlir(), str(len(called)), is_of_model)
             except CompileError as error:
                 for name in names:
                     self.skip(name, f"there are no kernels for it: {error}")
+            called.append((names, True))
         for (text, is_of_model), names in self._programs.items():
-            self._ask_program(text, names, is_of_model)
-        layers = [
-            TunableLayer(spec, tuple(sorted(tokens)), tuple(names), storage)
-            for (_, storage), (spec, tokens, names) in self._found.items()
-        ]
-        return Tunable(tuple(layers), self.skipped)
+            self._engine.add(text, str(len(called)), is_of_model)
+            called.append((names, False))
 
-    def _add(
-        self, spec: Spec, storage: Optional[str], tokens: Sequence[int], names: Any
-    ) -> None:
-        key = _plain(spec), storage
-        _, numbers, listed = self._found.setdefault(key, (spec, set(), []))
-        numbers.update(tokens)
-        listed += [name for name in names if name and name not in listed]
+        def names_of(labelled: str) -> List[str]:
+            label, _, rest = labelled.partition(" @")
+            names, is_layer = called[int(label)]
+            function, comma, sizes = rest.partition(", ")
+            shown = "" if is_layer else f"@{function}"
+            return [f"{name} {shown}".strip() + comma + sizes for name in names]
 
-    def _ask_linear(
-        self, spec: LinearSpec, names: Sequence[str], is_of_model: bool
-    ) -> None:
-        storage, tokens = None, self.tokens
-        if is_of_model or not tokens:
-            usual = list_products(spec.mlir(), self.gpu)
-            storage = _one_storage(usual) if is_of_model else None
-            tokens = tokens or tuple(one["tokens"] for one in usual)
-        self._add(spec, storage, tokens, names)
-
-    def _ask_program(self, text: str, names: Sequence[str], is_of_model: bool) -> None:
-        products = list_products(text, self.gpu, () if is_of_model else self.tokens)
-        if self.tokens:
-            options = storage_options(_one_storage(products))
-            # A program for several numbers has one function for those that have one
-            # choice of the model: measured, they may differ.
-            products = [
-                product
-                for count in self.tokens
-                for product in list_products(text, self.gpu, [count], options)
-            ]
-        known: Dict[str, Optional[Spec]] = {}
-        for product in products:
-            problem, tokens = product["tuning"], product["tokens"]
-            # A function that selects one by the number of tokens has several.
-            function = product["function"].removesuffix(f"_tokens_{tokens}")
-            called = [f"{name} @{function}".strip() for name in names]
-            key = json.dumps(problem, sort_keys=True)
-            reason = why_not(problem)
-            if key not in known:
-                known[key] = None if reason else self._match(problem)
-            spec = known[key]
-            if spec is not None:
-                self._add(spec, problem["storage"], [tokens], called)
-                continue
-            reason = reason or "no program of one product has its problem"
-            for name in called:
-                self.skip(f"{name}, {problem['inputs']} inputs, {problem['outputs']} "
-                          f"outputs, {tokens} tokens", reason)  # fmt: skip
-
-    def _match(self, problem: Mapping[str, Any]) -> Optional[Spec]:
-        """A program whose only product has this problem."""
-        options = storage_options(problem["storage"])
-        for spec in _specs(problem):
-            try:
-                own = list_products(spec.mlir(), self.gpu, [problem["tokens"]], options)
-            except CompileError:
-                continue
-            if [one["tuning"] for one in own] == [problem]:
-                return spec
-        return None
-
-
-def _specs(problem: Mapping[str, Any]) -> Iterator[Spec]:
-    return specs_of(dict(problem))
-
-
-def _plain(spec: Any) -> Any:
-    """The same without what its problem does not depend on."""
-    if isinstance(spec, LinearSpec):
-        return replace(spec, bias=False, activation="none")
-    return spec
+        listed = self._engine.list()
+        for one in listed["skipped"]:
+            for name in names_of(one["name"]):
+                self.skip(name, one["reason"])
+        products = tuple(
+            TunableProduct(
+                {key: value for key, value in one.items() if key not in _OTHERS},
+                tuple(name for each in one["names"] for name in names_of(each)),
+            )
+            for one in listed["products"]
+        )
+        return Tunable(products, self.skipped, self._engine)

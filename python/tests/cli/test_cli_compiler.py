@@ -11,8 +11,8 @@ import pytest
 from nm_sparse import Encoding, LinearSpec, prune
 from nm_sparse.bindings import library as native
 from nm_sparse.cli import bench, main, tune
+from nm_sparse.cli import times as times_module
 from nm_sparse.files.tensor_file import write_tensors
-from nm_sparse.tuning import times as times_module
 from nm_sparse.tuning.tune import Tuned
 
 pytestmark = pytest.mark.slow
@@ -141,13 +141,18 @@ def test_tune_without_a_gpu(monkeypatch, capsys, tmp_path):
     assert "--candidates is 0: legal are 1 and more" in capsys.readouterr().err
 
 
+@pytest.mark.skipif(not native.available(), reason="no library of the compiler")
 def test_tune_says_what_it_found(monkeypatch, capsys, tmp_path):
-    def search(layers, tokens, database, gpu, candidates, minutes):
+    def search(found, tokens, database, gpu, candidates, minutes, **options):
         assert gpu == "h200" and candidates == 12 and minutes is None
-        for spec in layers:
-            for count in tokens:
-                wrong = ("#b",) if count == 5 else ()
-                yield Tuned(spec, count, "#a", 2.0, float("nan"), 3.0, 4, wrong)
+        assert options["device"] == "cuda" and options["objective"] == "time"
+        for product in found.products:
+            wrong = ("#b",) if product.tokens == 5 else ()
+            failed = "no schedule is right" if product.tokens == 6 else ""
+            yield Tuned(
+                product, "" if failed else "#a", 2.0, dense_us=3.0, measured=4,
+                wrong=wrong, failure=failed,
+            )  # fmt: skip
 
     monkeypatch.setattr(tune, "count_gpus", lambda: 1)
     monkeypatch.setattr(tune, "device_gpu", lambda: "h200")
@@ -167,11 +172,14 @@ def test_tune_says_what_it_found(monkeypatch, capsys, tmp_path):
     assert f"2 entries are new in {database}" in said.out
     assert "2 schedules gave wrong results and were left out" in said.err
     # A layer for each line, and means over all.
+    assert run(*command, "--tokens", "6") == 1
+    said = capsys.readouterr().err
+    assert "2 problems have no schedule; of the first one is said: no sch" in said
     assert run(*command, "--tokens", "1,3", "--gpu", "h200") == 0
     text = capsys.readouterr().out.splitlines()
-    head = ["layer", "tokens", "dense", "us", "model", "us", "tuned", "us", "family"]
+    head = "layer tokens dense us model us tuned us right family".split()
     assert text[0].split() == head
-    assert text[1].split() == ["K=64,N=32", "1", "3", "2"]
+    assert text[1].split() == ["K=64,N=32", "1", "3", "2", "4"]
     assert "tuned schedules are 1.50 times as fast as dense layers" in text[-2]
     assert run(*command, "--gpu", "h100") == 2
     assert "--gpu is h100, and GPU 0 is h200" in capsys.readouterr().err
@@ -182,14 +190,12 @@ def test_tune_says_what_it_found(monkeypatch, capsys, tmp_path):
 
 @pytest.mark.skipif(not native.available(), reason="no library of the compiler")
 def test_tune_takes_models(monkeypatch, capsys, tmp_path):
-    def search(layers, tokens, database, gpu, candidates, minutes):
-        for layer in layers.layers:
-            for count in layer.tokens:
-                schedule = "#nm_tile.schedule<tile = [8], product = mma<warps = 4>>"
-                yield Tuned(layer.spec, count, schedule, 2.0, 4.0, 3.0, 4, (),
-                            layer.names)  # fmt: skip
-                if count == 7:
-                    raise KeyboardInterrupt
+    def search(found, tokens, database, gpu, candidates, minutes, **options):
+        for product in found.products:
+            schedule = "#nm_tile.schedule<tile = [8], product = mma<warps = 4>>"
+            yield Tuned(product, schedule, 2.0, 4.0, 3.0)
+            if product.tokens == 7:
+                raise KeyboardInterrupt
 
     monkeypatch.setattr(tune, "count_gpus", lambda: 1)
     monkeypatch.setattr(tune, "device_gpu", lambda: "h200")
@@ -204,7 +210,7 @@ def test_tune_takes_models(monkeypatch, capsys, tmp_path):
     text = capsys.readouterr().out
     assert "a and 1 others" in text and "mma" in text
     assert "not tuned: c.weight: its weight has no pattern" in text
-    assert "are 1.50 times as fast as dense layers, and 2.00 times as the mod" in text
+    assert "are 1.50 times as fast as dense layers and 2.00 times as fast as" in text
     assert run(*command, "--tokens", "own", "--encoding", "8:16", "--json") == 0
     found = report(capsys)
     assert {tuple(row["layers"]) for row in found["tuned"]} == {("a", "b", "c")}
@@ -224,6 +230,14 @@ def test_tune_takes_models(monkeypatch, capsys, tmp_path):
     assert "has nothing to tune" in capsys.readouterr().err
 
 
+@pytest.mark.skipif(not native.available(), reason="no library of the compiler")
+def test_tune_checks_results_without_a_gpu(capsys):
+    layer = ("tune", "--encoding", "2:4", "--shape", "K=64,N=32", "--tokens", "3")
+    assert run(*layer, "--device", "emulate", "--candidates", "2") == 0
+    row = capsys.readouterr().out.splitlines()[1].split()
+    assert row == ["K=64,N=32", "3", "2"]
+
+
 def test_command_lines_of_tune(monkeypatch, capsys, tmp_path):
     rest = ("--database", str(tmp_path / "a.jsonl"))
     shape = ("--shape", "K=64,N=32")
@@ -233,9 +247,13 @@ def test_command_lines_of_tune(monkeypatch, capsys, tmp_path):
         (shape, "--shape needs an --encoding"),
         (("a", "--dtype", "f16"), "--dtype is that of --shape"),
         (("a", "--block", "1,8"), "--block is given without --encoding"),
+        (("a", "--neighbours", "-1"), "--neighbours is -1: legal are 0 and more"),
+        (("a", "--sample-ms", "0"), "--sample-ms is 0: legal are 1 and more"),
     ):
         assert run("tune", *wrong, *rest) == 2
         assert said in capsys.readouterr().err
+    assert run("tune", "a") == 2
+    assert "--database FILE is missing" in capsys.readouterr().err
     monkeypatch.setattr(tune, "count_gpus", lambda: 1)
     monkeypatch.setattr(tune, "device_gpu", lambda: "h200")
     assert run("tune", "none.safetensors", *rest) == 2

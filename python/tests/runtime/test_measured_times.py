@@ -67,3 +67,10 @@ def test_warnings_go_by_what_was_measured(database):
     assert "3.0 us measured; the dense product takes 2.5 us, which is faster" in str(
         compile(SPEC, **asked).warnings
     )
+
+
+def test_databases_that_are_not_there_are_told(monkeypatch, tmp_path):
+    monkeypatch.setenv("NM_SPARSE_TUNED", str(tmp_path / "none.jsonl"))
+    pattern = Encoding.parse("2:4, dim = 1")
+    with pytest.raises(compiler.CompileError, match="cannot read .*none.jsonl"):
+        compile_advice((512, 1024), "f16", pattern, [TOKENS])

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from candidate_schedules import other_schedules, storage_options
 
 import nm_sparse as nm
 from nm_sparse.bindings import library as native
@@ -15,8 +16,6 @@ from nm_sparse.files.tensor_file import write_tensors
 from nm_sparse.gated_mlp import gated_mlp_mlir
 from nm_sparse.layers.conv_text import conv2d_mlir
 from nm_sparse.runtime.program import compile
-from nm_sparse.tuning.tunable import list_products
-from nm_sparse.tuning.tune import compile_as, list_candidates
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.skipif(
@@ -50,40 +49,8 @@ def pruned(layer, encoding):
 
 
 def names(tunable):
-    return [layer.names for layer in tunable.layers]
-
-
-def tune_all(layers, path, gpu="h200"):
-    """A database with another schedule than the model's for each problem, where there
-    is one, as if it had been measured, far faster than any is predicted to be. Returns
-    the schedules."""
-    taken = []
-    with open(path, "w", encoding="utf-8") as file:
-        for layer in layers:
-            for count in layer.tokens:
-                problem, listed = list_candidates(
-                    layer.spec, count, 4, gpu, layer.options
-                )
-                assert layer.storage in (None, problem["storage"])
-                own = layer.spec, count, gpu, problem
-                last = next(
-                    one
-                    for one in reversed(listed)
-                    if compile_as(*own, one, layer.options)
-                )
-                (product,) = list_products(
-                    layer.spec.mlir(), gpu, [count], layer.options, 4
-                )
-                (us,) = (
-                    one["predicted_us"] / 1e3
-                    for one in product["candidates"]
-                    if one["schedule"] == last
-                )
-                rest = dict(us=us, spread=0, dense_us=0, compiler="", driver="")
-                entry = {**problem, "schedule": last, **rest}
-                file.write(json.dumps(entry) + "\n")
-                taken.append(last)
-    return taken
+    """Those of each product for the first of its numbers of tokens."""
+    return list(dict.fromkeys(product.names for product in tunable.products))
 
 
 def schedules(program):
@@ -102,11 +69,11 @@ def test_layers_that_are_alike_are_one():
     )
     found = nm.find_tunable(model, [1, 64], "h200")
     assert names(found) == [("0", "1"), ("2",), ("3",), ("4",)]
-    assert not found.skipped and found.problems == 8
-    first = found.layers[0].spec
-    assert first.bias and first.activation == "gelu" and first.dtype == "f16"
-    assert (first.outputs, first.inputs) == (128, 256)
-    assert {layer.tokens for layer in found.layers} == {(1, 64)}
+    assert not found.skipped and len(found.products) == 8
+    first = found.products[0]
+    assert (first.dtype, first.outputs, first.inputs) == ("f16", 128, 256)
+    assert first.encoding == nm.Encoding(PANELS, dim=1).mlir()
+    assert [product.tokens for product in found.products] == [1, 64] * 4
 
 
 @pytest.mark.parametrize(
@@ -122,20 +89,24 @@ def test_layers_that_are_alike_are_one():
 )
 def test_what_is_tuned_of_a_layer_is_what_it_looks_up(layer, tmp_path, monkeypatch):
     monkeypatch.setenv("NM_SPARSE_CACHE", "off")
-    (own,) = nm.find_tunable(nn.Sequential(layer), [], "h200").layers
+    own = nm.find_tunable(nn.Sequential(layer), [], "h200").products
     spec, has_bias = layer.linear_spec.canonical, layer.bias is not None
-    taken = tune_all([own], tmp_path / "a.jsonl")
+    (first, *_) = own
+    text = nm.LinearSpec(
+        first.encoding, first.outputs, first.inputs, first.dtype
+    ).mlir()
+    taken = other_schedules(own, text, tmp_path / "a.jsonl")
     before = schedules(LinearKernels(spec, has_bias, "sm_90a", "h200").program)
     monkeypatch.setenv("NM_SPARSE_TUNED", str(tmp_path / "a.jsonl"))
     usual = LinearKernels(spec, has_bias, "sm_90a", "h200")
     after = schedules(usual.program)
-    by_tokens = dict(zip(own.tokens, taken))
+    by_tokens = {product.tokens: one for product, one in zip(own, taken)}
     functions = [one["function"] for one in usual.program.manifest["products"]]
     assert after != before and len(functions) > 1
     assert after == [by_tokens[int(name.rpartition("_")[2])] for name in functions]
     # In graphs kernels for one number of tokens read the weight as those for any do.
-    (one,) = nm.find_tunable(nn.Sequential(layer), [1], "h200").layers
-    (schedule,) = tune_all([one], tmp_path / "b.jsonl")
+    (one,) = nm.find_tunable(nn.Sequential(layer), [1], "h200").products
+    (schedule,) = other_schedules([one], text, tmp_path / "b.jsonl")
     monkeypatch.setenv("NM_SPARSE_TUNED", str(tmp_path / "b.jsonl"))
     exact = LinearKernels(
         replace(spec, tokens=1), has_bias, "sm_90a", "h200", usual.storage
@@ -153,16 +124,16 @@ def test_operators_of_several_layers_are_tuned_as_they_are_compiled(
     model = nn.ModuleDict({"mlp": mlp, "other": GatedMLP(*gate, down)})
     found = nm.find_tunable(model, [], "h200")
     assert not found.skipped
-    assert {name for layer in found.layers for name in layer.names} == {
+    assert {name for one in found.products for name in one.names} == {
         "mlp @mlp",
         "other @mlp",
     }
     assert mlp.is_whole()
-    tune_all(found.layers, tmp_path / "a.jsonl")
-    monkeypatch.setenv("NM_SPARSE_TUNED", str(tmp_path / "a.jsonl"))
     one = gate[0].linear_spec.canonical
     text = gated_mlp_mlir(128, 256, one.encoding.mlir(), down=one.encoding.mlir(),
                           name="mlp")  # fmt: skip
+    other_schedules(found.products, text, tmp_path / "a.jsonl")
+    monkeypatch.setenv("NM_SPARSE_TUNED", str(tmp_path / "a.jsonl"))
     kernels = SharedKernels(text, (one, one, one), (128,), "sm_90a", "h200")
     known = {
         (e["inputs"], e["tokens"], e["read_bytes"]): e["schedule"]
@@ -171,7 +142,8 @@ def test_operators_of_several_layers_are_tuned_as_they_are_compiled(
     # Of those for any number of tokens some do without a kernel of their own.
     chosen = set(schedules(kernels.program))
     assert len(chosen) > 1 and chosen <= set(known.values())
-    (options,) = {tuple(layer.options) for layer in found.layers}
+    (storage,) = {product.storage for product in found.products}
+    options = storage_options(storage)
     every = set()
     for count in {tokens for _, tokens, _ in known}:
         alone = compile(text, gpu="h200", tokens=[count], options=options)
@@ -200,8 +172,8 @@ def test_dense_layers_have_the_pattern_of_their_zeros():
     model[4][1].weight = shared.weight
     found = nm.find_tunable(model, [16], "h200")
     assert names(found) == [("0",), ("1",)]
-    assert found.layers[0].spec.encoding == nm.Encoding(PANELS, dim=1).mlir()
-    assert found.layers[1].spec.encoding == TWO_FOUR
+    assert found.products[0].encoding == nm.Encoding(PANELS, dim=1).mlir()
+    assert found.products[1].encoding == TWO_FOUR
     assert "has no pattern: prune it" in found.skipped["2"]
     assert found.skipped["3"] == "its type is f64: legal is f16, bf16, f32"
     assert "4.0" in found.skipped and "4.1" in found.skipped
@@ -209,7 +181,7 @@ def test_dense_layers_have_the_pattern_of_their_zeros():
     # With an encoding, zeros are not looked at.
     found = nm.find_tunable(model, [16], "h200", encoding="8:16")
     assert names(found) == [("0", "1", "2")]
-    assert found.layers[0].spec.encoding == nm.Encoding("8:16", dim=1).mlir()
+    assert found.products[0].encoding == nm.Encoding("8:16", dim=1).mlir()
 
 
 def test_convolutions_whose_program_is_a_linear_one():
@@ -225,7 +197,7 @@ def test_convolutions_whose_program_is_a_linear_one():
     )
     found = nm.find_tunable(model, [196], "h200")
     assert names(found) == [("pixel", "dense"), ("copied",)]
-    assert (found.layers[0].spec.inputs, found.layers[1].spec.inputs) == (64, 54)
+    assert tuple(one.inputs for one in found.products) == (64, 54)
     assert list(found.skipped) == ["window"]
     assert "read images in place" in found.skipped["window"]
 
@@ -233,7 +205,7 @@ def test_convolutions_whose_program_is_a_linear_one():
 def test_inputs_of_8_bits_are_skipped():
     layer = packed(256, 128, "2:4", elements="e4m3", activations="e4m3")
     found = nm.find_tunable(nn.Sequential(layer), [1], "h200")
-    assert not found.layers and "8 bits" in found.skipped["0"]
+    assert not found.products and "8 bits" in found.skipped["0"]
 
 
 @pytest.fixture
@@ -269,7 +241,7 @@ def test_checkpoints(checkpoint, tmp_path):
     assert names(found) == [("a",)] and list(found.skipped) == ["turned.weight"]
     path = checkpoint / "dense.safetensors"
     found = nm.find_tunable(str(path), [1], "h200")
-    assert names(found) == [("b",), ("c",)] and found.layers[0].spec.bias
+    assert names(found) == [("b",), ("c",)]
     assert set(found.skipped) == {"dense.weight", "narrow.weight", "embed.weight"}
     assert "--encoding" in found.skipped["dense.weight"]
     assert found.skipped["narrow.weight"].startswith("its type is i8")
@@ -292,9 +264,9 @@ def test_what_is_tuned_of_a_program_is_what_it_looks_up(tmp_path, monkeypatch):
     text = path.read_text()
     found = nm.find_tunable(path, [8, 2048], "h200")
     assert found == nm.find_tunable(text, [8, 2048], "h200") and not found.skipped
-    assert {layer.names for layer in found.layers} == {("@mlp",)}
-    taken = tune_all(found.layers, tmp_path / "a.jsonl")
-    numbers = [count for layer in found.layers for count in layer.tokens]
+    assert {product.names for product in found.products} == {("@mlp",)}
+    taken = other_schedules(found.products, text, tmp_path / "a.jsonl")
+    numbers = [product.tokens for product in found.products]
     for count in (8, 2048):
         options = dict(gpu="h200", tokens=[count])
         program = compile(text, tuned=tmp_path / "a.jsonl", **options)
@@ -306,19 +278,19 @@ def test_what_is_tuned_of_a_program_is_what_it_looks_up(tmp_path, monkeypatch):
 @pytest.mark.parametrize("name", ["linear", "linear_f32", "mlp", "pytorch_layout"])
 def test_all_products_of_examples_are_found(name):
     found = nm.find_tunable(EXAMPLES / f"{name}.mlir", [], "h200")
-    assert not found.skipped and found.problems >= 5
+    assert not found.skipped and len(found.products) >= 5
 
 
 def test_products_that_are_not_found_are_named():
     text = conv2d_mlir((14, 14, 64), 128, (3, 3), TWO_FOUR, padding=(1, 1, 1, 1))
     found = nm.find_tunable(text, [196], "h200")
-    assert not found.layers
+    assert not found.products
     ((name, reason),) = found.skipped.items()
     assert name == "@conv2d, 576 inputs, 128 outputs, 196 tokens"
     assert reason == "it is a convolution: legal are products of matrices"
     narrow = nm.LinearSpec(TWO_FOUR, 128, 256, "i8", result="f16").mlir()
     found = nm.find_tunable(narrow, [196], "h200")
-    assert "its type is i8" in str(found) and not found.layers
+    assert "its type is i8" in str(found) and not found.products
     with pytest.raises(nm.CompileError):
         nm.find_tunable("nonsense\n", [1], "h200")
-    assert not nm.find_tunable("func.func @f() { return }", [1], "h200").layers
+    assert not nm.find_tunable("func.func @f() { return }", [1], "h200").products

@@ -6,12 +6,12 @@ import random
 from pathlib import Path
 
 import pytest
+from candidate_schedules import compile_with, list_products
 
 import nm_sparse as nm
 from nm_sparse.bindings import library as native
 from nm_sparse.encoding import Encoding
 from nm_sparse.layers.specs import LinearSpec
-from nm_sparse.tuning.tune import compile_as, list_candidates
 
 ROOT = Path(__file__).resolve().parents[3]
 FILES = sorted((ROOT / "share/nm_sparse/tuned").glob("*.jsonl"))
@@ -43,15 +43,16 @@ PROBLEM = "encoding storage type x y patches batch inputs outputs tokens".split(
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 @pytest.mark.parametrize("seed", range(4))
-def test_drawn_entries_are_taken(path, seed):
+def test_drawn_entries_are_taken(path, seed, tmp_path):
     entry = random.Random(seed).choice(entries(path))
     sizes = entry["outputs"], entry["inputs"]
     encoding = Encoding.parse(entry["encoding"]).mlir()
     spec = LinearSpec(encoding, *sizes, entry["type"])
-    problem, _ = list_candidates(spec, entry["tokens"], 1, path.stem)
+    (product,) = list_products(spec.mlir(), [entry["tokens"]], gpu=path.stem)
+    problem = product["tuning"]
     assert problem == {key: entry[key] for key in problem}
     own = dict(gpu=path.stem, tokens=[entry["tokens"]], use_cache=False)
     program = nm.compile(spec, tuned=path, **own)
     assert "ignores" not in program.warnings
-    alone = compile_as(spec, entry["tokens"], path.stem, problem, entry["schedule"])
-    assert program.ptx == alone.ptx
+    alone, is_taken = compile_with(spec, entry, tmp_path / "one.jsonl")
+    assert is_taken and program.ptx == alone.ptx

@@ -1,94 +1,128 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The search for the fastest schedules, with times that are made up."""
+"""The search for the fastest schedules: results are checked in the emulator, times are
+made up. NMSparseTunerTests have the search itself."""
 
 import itertools
-import json
+import math
+import threading
 
 import pytest
 
 import nm_sparse as nm
 from nm_sparse.bindings import library as native
 from nm_sparse.layers.specs import LinearSpec
-from nm_sparse.tuning import times
-from nm_sparse.tuning import tune as search
-from nm_sparse.tuning.measured import MeasuredLayer
-from nm_sparse.tuning.product import ProductSpec
-from nm_sparse.tuning.tunable import Tunable, TunableLayer
+from nm_sparse.tuning.engine import Engine, Search
 
-pytest.importorskip("torch")
 pytestmark = pytest.mark.skipif(
     not native.available(), reason="no library of the compiler"
 )
 
 SPEC = LinearSpec("#nm_sparse.encoding<2:4, dim = 1>", 32, 64, "f32")
-SCHEDULES = ["a", "wrong", "none", "b"]  # one of which cannot be compiled
-SECONDS = {"dense": 5e-6, "a": 3e-6, "b": 2e-6}
+PANELS = "#nm_sparse.encoding<8:32, block = [1, 16], dim = 1>"
+SCHEDULE = "#nm_tile.schedule<tile = [8], product = mma<warps = 4>>"
+FOUND = {
+    "entry": {
+        "schedule": SCHEDULE,
+        "us": 2.0,
+        "model_us": 3.0,
+        "dense_us": 5.0,
+        "mj": 0.5,
+    },
+    "measured": 4,
+    "wrong": [{"schedule": "#b", "problem": "relative error 0.5"}],
+    "refused": [],
+    "failure": "",
+    "dense_fault": "",
+}
 
 
-class Program:
-    def __init__(self, schedule):
-        self.schedule = schedule
+def emulate(source, tokens, **options):
+    return nm.tune(source, tokens, None, "h200", device="emulate", **options)
 
-    def prepare(self, packed, like):
-        return packed.to_dense(like=like)
 
-    def __call__(self, x, weight, y):
-        y.copy_(x @ weight.T)
-        if self.schedule == "wrong":
-            y[0, 0] += 1
+def threads():
+    return [one for one in threading.enumerate() if one.name == "nm_sparse tuner"]
 
 
 @pytest.fixture
-def gpu(monkeypatch):
-    """No GPU: layers run on the CPU, and take the times above."""
+def searches(monkeypatch):
+    """Searches end at once, with made up times of the products."""
+    asked = []
 
-    monkeypatch.setattr(times, "DEVICE", "cpu")
-    monkeypatch.setattr(times, "COLD_BYTES", 1)
+    def run(self, search):
+        asked.append(search)
+        for place, _ in enumerate(self.list()["products"]):
+            yield {**FOUND, "product": place}
 
-    def compile_as(spec, tokens, gpu, problem, schedule, options=()):
-        if schedule == "none":
-            return None
-        return Program(schedule)
-
-    def take_turns(graphs):
-        names = list(SECONDS)[: len(graphs)]
-        return [[SECONDS[name], SECONDS[name] * 1.1, SECONDS[name]] for name in names]
-
-    def list_candidates(spec, tokens, count, gpu, options=()):
-        problem = {"gpu": gpu, "tokens": tokens, "inputs": spec.inputs}
-        return problem, SCHEDULES[:count]
-
-    monkeypatch.setattr(search, "Graph", lambda *unused: None)
-    monkeypatch.setattr(search, "compile_as", compile_as)
-    monkeypatch.setattr(search, "take_turns", take_turns)
-    monkeypatch.setattr(search, "list_candidates", list_candidates)
+    monkeypatch.setattr(Engine, "run", run)
+    return asked
 
 
-def test_the_fastest_right_schedule_is_kept(gpu, tmp_path):
+@pytest.mark.parametrize(
+    "spec",
+    [
+        LinearSpec(SPEC.encoding, 32, 64, "f16", bias=True, activation="gelu_tanh"),
+        LinearSpec(PANELS, 48, 64, "bf16"),
+        SPEC,
+    ],
+    ids=lambda spec: spec.dtype,
+)
+def test_results_of_all_candidates_are_checked(spec):
+    found = list(emulate(spec, [3, 5], candidates=3))
+    assert [one.tokens for one in found] == [3, 5]
+    for one in found:
+        assert one.measured > 1 and not one.wrong and not one.refused
+        assert not one.failure and one.schedule == "" and math.isnan(one.us)
+        assert one.names == (f"K=64,N={spec.outputs}",)
+
+
+def test_a_search_ends_where_nobody_asks_for_more():
+    search = emulate(SPEC, [1, 2, 3, 4, 5, 6, 7, 8], candidates=1)
+    assert [one.tokens for one in itertools.islice(search, 2)] == [1, 2]
+    search.close()
+    assert not threads()
+
+
+def test_no_problem_is_begun_when_time_is_up():
+    assert not list(emulate(SPEC, [1, 2], minutes=0))
+
+
+def test_what_is_found(searches, tmp_path):
     database = tmp_path / "a.jsonl"
-    (found,) = nm.tune([SPEC], [3], database, "h200")
-    assert found.schedule == "b" and found.wrong == ("wrong",)
-    assert found.us == pytest.approx(2) and found.model_us == pytest.approx(3)
-    assert found.dense_us == pytest.approx(5) and found.candidates == 2
-    (entry,) = map(json.loads, database.read_text().splitlines())
-    assert entry["schedule"] == "b" and entry["us"] == pytest.approx(2)
-    assert entry["spread"] == pytest.approx(0.1)
-    assert entry["gpu"] == "h200" and entry["tokens"] == 3
-    (found,) = nm.tune([SPEC], [4], database, "h200", candidates=1)
-    assert found.schedule == "a" and not found.wrong
+    (found,) = nm.tune(
+        SPEC, [3], database, "h200", 5, 1.5, 7, neighbours=2, sample_ms=9,
+        lock=tmp_path / "lock",
+    )  # fmt: skip
+    assert searches == [
+        Search(str(database), 5, 2, 9, 7, 1.5, str(tmp_path / "lock"), False)
+    ]
+    assert found.schedule == SCHEDULE and found.family == "mma"
+    assert (found.us, found.model_us, found.dense_us) == (2, 3, 5)
+    assert found.mj == 0.5 and math.isnan(found.dense_mj)
+    assert found.wrong == ("#b",) and found.measured == 4
+    product = found.product
+    assert (product.inputs, product.outputs, product.tokens) == (64, 32, 3)
+    assert product.problem["gpu"] == "h200" and product.dtype == "f32"
 
 
-def test_a_search_goes_on_where_another_one_ended(gpu, tmp_path):
-    database = tmp_path / "a.jsonl"
-    first = list(itertools.islice(nm.tune([SPEC], [1, 2, 3], database, "h200"), 2))
-    assert [one.tokens for one in first] == [1, 2]
-    rest = list(nm.tune([SPEC], [1, 2, 3], database, "h200"))
-    assert [one.tokens for one in rest] == [3]
-    assert len(database.read_text().splitlines()) == 3
-    assert not list(nm.tune([SPEC], [4], database, "h200", minutes=0))
+def test_what_is_not_timed_is_told_once(searches, monkeypatch, tmp_path):
+    monkeypatch.setitem(FOUND, "dense_fault", "there is no cuBLAS")
+    with pytest.warns(UserWarning, match="dense products are not timed") as warned:
+        assert len(list(nm.tune(SPEC, [1, 3], tmp_path / "a.jsonl", "h200"))) == 2
+    assert len(warned) == 1
 
 
-def test_what_is_refused(gpu, tmp_path, monkeypatch):
+def test_bias_and_activation_are_no_part_of_a_problem(searches, tmp_path):
+    specs = [
+        LinearSpec(SPEC.encoding, 32, 64, "f16", bias=bias, activation=activation)
+        for bias in (True, False)
+        for activation in ("gelu", "none")
+    ]
+    (found,) = nm.tune(specs, [3], tmp_path / "a.jsonl", "h200")
+    assert found.names == ("K=64,N=32",) * 4
+
+
+def test_what_is_refused(tmp_path):
     database = tmp_path / "a.jsonl"
     narrow = LinearSpec(SPEC.encoding, 32, 64, "i8", result="f16")
     with pytest.raises(ValueError, match="legal are layers of f16, bf16, f32"):
@@ -96,125 +130,42 @@ def test_what_is_refused(gpu, tmp_path, monkeypatch):
     for source in (3, [SPEC.encoding], "none.safetensors"):
         with pytest.raises(ValueError, match="legal are LinearSpecs, a module of"):
             list(nm.tune(source, [1], database, "h200"))
-    with pytest.raises(ValueError, match="encoding is free"):
-        list(nm.tune([SPEC], [1], database, "h200", encoding="free"))
-    monkeypatch.setattr(search, "list_candidates", lambda *unused: ({}, ["wrong"]))
-    with pytest.raises(RuntimeError, match="1 of 1 are wrong"):
-        list(nm.tune([SPEC], [1], database, "h200"))
-    assert not database.exists()
-    database.write_text("{\n")
-    with pytest.raises(ValueError):
-        list(nm.tune([SPEC], [1], database, "h200"))
-
-
-def test_candidates_are_those_of_the_model():
-    spec = LinearSpec("#nm_sparse.encoding<8:32, block = [1, 64], dim = 1>", 128, 256)
-    problem, schedules = search.list_candidates(spec, 64, 6, "h200")
-    assert problem["gpu"] == "h200" and problem["tokens"] == 64
-    assert (problem["inputs"], problem["outputs"]) == (256, 128)
-    assert 2 <= len(schedules) <= 6 and len(set(schedules)) == len(schedules)
-    program = search.compile_as(spec, 64, "h200", problem, schedules[-1])
-    other = search.compile_as(spec, 64, "h200", problem, schedules[0])
-    assert program.ptx != other.ptx
-    assert nm.compile(spec, gpu="h200", tokens=[64], tuned=[]).ptx == other.ptx
-
-
-def test_schedules_that_are_not_legal_are_no_programs():
-    spec = LinearSpec("#nm_sparse.encoding<8:32, block = [1, 64], dim = 1>", 128, 256)
-    problem, (best, *_, last) = search.list_candidates(spec, 64, 6, "h200")
-    for schedule in (best, last):
-        assert search.compile_as(spec, 64, "h200", problem, schedule) is not None
-    # A tile of too many tokens, a product of sparse tensor cores, which have
-    # no such pattern, and a text of another compiler.
-    for wrong in (
-        best.replace("tile = [", "tile = [100000, "),
-        "#nm_tile.schedule<tile = [8, 64, 64], product = wgmma_sp<warps = 4>, "
-        "transfers = {x = bulk, values = bulk, index = bulk}, "
-        "pipeline = ring<stages = 8, producers = 4>, grid = flat>",
-        "#nm_tile.schedule<of_old = 1>",
+    for wrong, said in (
+        (dict(encoding="free"), "encoding is free"),
+        (dict(gpu="h300"), "gpu is 'h300': legal is one of .*h200"),
+        (dict(tokens=[0]), "tokens has 0: legal are 1 and more"),
+        (dict(objective="speed"), "objective"),
+        (dict(candidates=0), "candidates is 0: legal are 1 and more"),
+        (dict(neighbours=-1), "neighbours is -1: legal are 0 and more"),
+        (dict(device="tpu"), "device is 'tpu': legal are cuda, emulate"),
+        (dict(database=None), "database is None: legal is a file"),
     ):
-        assert search.compile_as(spec, 64, "h200", problem, wrong) is None
-    # The schedule of another problem is not looked up at all.
-    other = {**problem, "tokens": 1024}
-    assert search.compile_as(spec, 64, "h200", other, last) is None
+        usual = dict(tokens=[1], database=database, gpu="h200")
+        with pytest.raises(ValueError, match=said):
+            list(nm.tune(SPEC, **{**usual, **wrong}))
+    assert not database.exists() and not threads()
 
 
-@pytest.fixture
-def host(monkeypatch):
-    """No GPU: programs are those of the compiler, and run on the host; times are made
-    up, the later the shorter."""
-
-    def take_turns(graphs):
-        return [[(len(graphs) - at) * 1e-6] * 3 for at in range(len(graphs))]
-
-    monkeypatch.setattr(times, "DEVICE", "cpu")
-    monkeypatch.setattr(times, "COLD_BYTES", 1)
-    monkeypatch.setattr(search, "Graph", lambda *unused: None)
-    monkeypatch.setattr(search, "take_turns", take_turns)
+@pytest.mark.skipif(native.device_gpu() is not None, reason="there is a GPU")
+def test_times_need_a_gpu(tmp_path):
+    with pytest.raises(RuntimeError, match="schedules are measured on a GPU"):
+        list(nm.tune(SPEC, [1], tmp_path / "a.jsonl", "h200"))
+    assert not list(tmp_path.iterdir()) and not threads()
 
 
-PANELS = "#nm_sparse.encoding<8:32, block = [1, 16]{dim}>"
-
-
-@pytest.mark.parametrize(
-    "spec",
-    [
-        LinearSpec(SPEC.encoding, 32, 64, "f16", bias=True, activation="gelu_tanh"),
-        LinearSpec(SPEC.encoding, 32, 64, "f32", bias=True, activation="silu"),
-        LinearSpec(PANELS.format(dim=", dim = 1"), 32, 64, "bf16", activation="relu"),
-        ProductSpec(PANELS.format(dim=""), 32, 64, "f16", "f32", "f32"),
-        ProductSpec(PANELS.format(dim=""), 48, 64, "f16", "f16", None, True, True),
-        ProductSpec(SPEC.encoding, 32, 64, "bf16", "bf16", "bf16", False, True),
-    ],
-    ids=lambda spec: f"{type(spec).__name__}-{spec.dtype}",
-)
-def test_results_are_compared_with_those_of_the_whole_layer(host, tmp_path, spec):
-    layer = TunableLayer(spec, (3, 5), ("a", "b"))
-    found = list(
-        nm.tune(Tunable((layer,)), [], tmp_path / "a.jsonl", "h200", candidates=3)
-    )
-    assert [one.tokens for one in found] == [3, 5]
-    for one in found:
-        assert not one.wrong and one.candidates > 1 and one.names == ("a", "b")
-        assert one.family and f"product = {one.family}" in one.schedule
-        assert one.us < one.model_us < one.dense_us
-
-
-def test_bias_and_activation_are_no_part_of_a_problem(host, tmp_path):
-    database = tmp_path / "a.jsonl"
-    specs = [
-        LinearSpec(SPEC.encoding, 32, 64, "f16", bias=bias, activation=activation)
-        for bias in (True, False)
-        for activation in ("gelu", "none")
-    ]
-    (first,) = nm.tune(specs, [3], database, "h200", candidates=2)
-    assert first.spec == specs[0]
-    for spec in specs:
-        assert not list(nm.tune(spec, [3], database, "h200"))
-        program = nm.compile(spec, gpu="h200", tokens=[3], tuned=database)
-        (product,) = program.manifest["products"]
-        assert product["schedule"] == first.schedule
-        # A right result without its bias or activation is a wrong one.
-        other = MeasuredLayer(pytest.importorskip("torch"), spec, 0)
-        x, others, y, want = other.operands(3)
-        assert other.is_right(want.half(), want)
-        plain = x.double() @ other.weight.double().T
-        assert other.is_right(plain.half(), want) == (spec == specs[-1])
-
-
-def test_layers_that_are_not_tuned_are_told(host, tmp_path):
+def test_layers_that_are_not_tuned_are_told(searches, tmp_path):
     torch = pytest.importorskip("torch")
     model = torch.nn.ModuleDict({"a": torch.nn.Linear(64, 32), "b": torch.nn.ReLU()})
     with pytest.warns(UserWarning, match="not tuned: a: its weight has no pattern"):
         assert not list(nm.tune(model, [1], tmp_path / "a.jsonl", "h200"))
-    (found,) = nm.tune(
-        model, [1], tmp_path / "a.jsonl", "h200", candidates=2, encoding="2:4"
-    )
-    assert found.names == ("a",) and found.spec.bias
+    (found,) = nm.tune(model, [1], tmp_path / "a.jsonl", "h200", encoding="2:4")
+    assert found.names == ("a",)
 
 
-def test_numbers_of_tokens_are_those_of_programs_where_none_are_given(host, tmp_path):
-    found = list(nm.tune(SPEC, [], tmp_path / "a.jsonl", "h200", candidates=1))
+def test_numbers_of_tokens_are_those_of_programs_where_none_are_given(
+    searches, tmp_path
+):
+    found = list(nm.tune(SPEC, [], tmp_path / "a.jsonl", "h200"))
     program = nm.compile(SPEC, gpu="h200", tuned=[])
     functions = {one["function"] for one in program.manifest["products"]}
     assert {f"linear_tokens_{one.tokens}" for one in found} == functions

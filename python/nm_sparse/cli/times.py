@@ -32,18 +32,6 @@ def count_gpus() -> int:
     return count.value
 
 
-def driver_version() -> str:
-    """The version of CUDA that the driver has, such as 13.0; "" without a driver."""
-    version = ctypes.c_int(0)
-    try:
-        driver = ctypes.CDLL("libcuda.so.1")
-    except OSError:
-        return ""
-    if driver.cuDriverGetVersion(ctypes.byref(version)):
-        return ""
-    return f"{version.value // 1000}.{version.value % 1000 // 10}"
-
-
 def draw(torch: Any, shape: Sequence[int], inputs: int, dtype: str, seed: int) -> Any:
     """Random numbers whose products over `inputs` of them are about 1."""
     generator = torch.Generator(DEVICE).manual_seed(seed)
@@ -101,19 +89,8 @@ class Graph:
         return float(start.elapsed_time(end)) / 1e3 / self._calls
 
 
-def take_turns(graphs: Sequence[Graph], repeats: int = REPEATS) -> List[List[float]]:
-    """Seconds per call of each graph: they are replayed in turn, so that all see the
-    same clocks."""
-    times: List[List[float]] = [[] for _ in graphs]
-    for repeat in range(WARM + repeats):
-        for graph, own in zip(graphs, times):
-            seconds = graph.seconds()
-            if repeat >= WARM:
-                own.append(seconds)
-    return times
-
-
 def seconds_per_call(torch: Any, layers: Sequence[Layer], x: Any, y: Any) -> float:
     """The median over replays of a graph of calls, each of the next layer."""
-    (times,) = take_turns([Graph(torch, layers, x, y)])
-    return statistics.median(times)
+    graph = Graph(torch, layers, x, y)
+    times = [graph.seconds() for _ in range(WARM + REPEATS)]
+    return statistics.median(times[WARM:])
