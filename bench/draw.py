@@ -14,7 +14,7 @@ it was chosen from.
 --domain says which layers: those whose panels tensor cores gather rows for
 (panels, the default; wide panels, of 64 outputs and more; f32 panels), element-wise
 ones and narrow panels, which are stored as bitmaps (elements), a few tokens of all of
-them (decode), 2:4 or V:N:M.
+them (decode, and f32 decode), 2:4 or V:N:M.
 
 With --energy, the first schedule of each layer is measured in joules, too.
 
@@ -80,6 +80,7 @@ DOMAINS = {
     "elements": Domain(ELEMENTS),
     "decode": Domain(DECODED, MOST_DECODED),
     "f32 panels": Domain({"f32": LENGTHS["f32"]}),
+    "f32 decode": Domain({"f32": LENGTHS["f32"]}, MOST_DECODED),
     "2:4": Domain(HALVES, MOST_TOKENS, {"50": 1}, {4: 1}),
     "v:n:m": Domain(PANELS, MOST_TOKENS, {"50": 1}, {4: 1}, OUTER),
 }

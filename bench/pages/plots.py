@@ -331,26 +331,21 @@ def tuned_data(_):
 
 
 def draw_tuned(data):
-    plt, figure, axes = start(2, 7.6, 3.6)
-    looks = {"model": (GREY, "the model's choice"), "tuned": (BLUE, "measured choice")}
-    speeds = []
-    for name, own in data["drawn"].items():
-        color, label = looks[name]
-        axes[0].plot(*zip(*own), "o", color=color, markersize=4, label=label)
-        speeds += [speed for _, speed in own]
-    colors = (BLUE, ORANGE, GREEN, PURPLE, GREY)
-    for (name, own), color in zip(data["models"].items(), colors):
-        axes[1].plot(*zip(*own), "o-", color=color, markersize=3, label=name)
-        speeds += [speed for _, speed in own]
-    for axis, title in zip(axes, ("drawn layers, 2:4", "layers of models, 2:4")):
+    plt, figure, axes = start(len(data), 11, 2.8)
+    speeds = [
+        speed for both in data.values() for own in both.values() for _, speed in own
+    ]
+    for axis, (name, both) in zip(axes, data.items()):
+        axis.plot(*zip(*both["model_"]), "o-", color=GREY, markersize=3,
+                  label="the model's choice")  # fmt: skip
+        axis.plot(*zip(*both[""]), "o-", color=BLUE, markersize=3,
+                  label="measured choice")  # fmt: skip
         label_speeds(axis, 0.9 * min(speeds), 1.1 * max(speeds))
         ticks = [tick for tick in (0.5, 0.7, 1, 1.4, 2) if tick > 0.9 * min(speeds)]
         axis.set_yticks(ticks, [f"{tick:g}x" for tick in ticks])
-        axis.set_title(title, loc="left")
-    axes[0].set_xlim(16, 2048)
+        axis.set_title(name, loc="left", fontsize=9)
     axes[0].set_ylabel("speed over dense cuBLAS")
-    axes[0].legend(fontsize=7.5)
-    axes[1].legend(title="inputs x outputs", fontsize=7.5)
+    axes[0].legend(fontsize=7)
     return plt, figure
 
 

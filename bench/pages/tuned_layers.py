@@ -5,7 +5,6 @@ in the database that comes with the compiler."""
 
 import collections
 import json
-import math
 import pathlib
 
 import report
@@ -92,55 +91,73 @@ def entries_of(path=DATABASE):
     return [json.loads(line) for line in lines if line.strip()]
 
 
+# Layers of the figure, those that read most bytes.
+SHOWN = 5
+
+
 def points():
-    """{"drawn": {which choice: [[tokens, speed]]}, "models": {layer: the same}}: speeds
-    over dense of the 2:4 layers that were drawn, and of the five layers of the
-    database that read most bytes."""
-    drawn = collections.defaultdict(list)
-    for one in json.loads(DRAWN.read_text("utf-8"))["layers"]:
-        if pattern_of(one["encoding"])[0] == "2:4":
-            for name in ("model", "tuned"):
-                speed = one["dense_us"] / one[f"{name}_us"]
-                drawn[name].append([one["tokens"], speed])
-    layers = collections.defaultdict(list)
+    """{layer: {which choice: [[tokens, speed]]}}: speeds over dense of the model's and
+    of the measured choice, of the five layers of the database that were measured for
+    most numbers of tokens."""
+    layers = collections.defaultdict(dict)
     for one in entries_of():
-        size = one["inputs"], one["outputs"]
-        layers[size].append([one["tokens"], one["dense_us"] / one["us"]])
-    largest = sorted(layers, key=lambda size: -size[0] * size[1])[:5]
-    models = {f"{size[0]} x {size[1]}": sorted(layers[size]) for size in largest}
-    return {"drawn": {name: sorted(own) for name, own in drawn.items()}} | {
-        "models": models
+        if "model_us" in one and one["dense_us"]:
+            layers[one["inputs"], one["outputs"]][one["tokens"]] = one
+    chosen = sorted(layers, key=lambda size: (-len(layers[size]), -size[0] * size[1]))
+    return {
+        f"{size[0]} x {size[1]}": {
+            name: [
+                [tokens, one["dense_us"] / one[f"{name}us"]]
+                for tokens, one in sorted(layers[size].items())
+            ]
+            for name in ("model_", "")
+        }
+        for size in chosen[:SHOWN]
     }
+
+
+# Numbers of tokens of the database that are told apart, as above.
+CLASSES = {
+    "1 to 8": 9, "9 to 32": 33, "33 to 127": 128, "128 to 255": 256, "256 to 511": 512,
+    "512 to 1023": 1024, "1024 to 4096": 4097,
+}  # fmt: skip
 
 
 def models_page(path=DATABASE):
     """The table of the layers in the database."""
     entries = entries_of(path)
-    layers = collections.defaultdict(dict)
+    groups = collections.defaultdict(list)
     for one in entries:
-        pattern, *_ = pattern_of(one["encoding"])
-        layers[pattern, one["inputs"], one["outputs"]][one["tokens"]] = one
-    columns = sorted({one["tokens"] for one in entries})
+        at = next(at for at, end in enumerate(CLASSES.values()) if one["tokens"] < end)
+        groups[pattern_of(one["encoding"])[0], at].append(one)
     rows = []
-    for (pattern, inputs, outputs), found in sorted(layers.items()):
-        row = [pattern, f"{inputs} x {outputs}"]
-        for tokens in columns:
-            one = found.get(tokens)
-            if not one:
-                row.append("")
-                continue
-            share = limit_us(one["encoding"], inputs, outputs, tokens) / one["us"]
-            row.append(f"{one['dense_us'] / one['us']:.2f}x, {100 * share:.0f} %")
-        rows.append(row)
-    mean = math.exp(
-        math.fsum(math.log(one["dense_us"] / one["us"]) for one in entries)
-        / len(entries)
-    )
-    heading = ["pattern", "inputs x outputs", *(f"{tokens}" for tokens in columns)]
+    for (pattern, at), own in sorted(groups.items()):
+        both = [one for one in own if "model_us" in one]
+        shares = [
+            limit_us(one["encoding"], one["inputs"], one["outputs"], one["tokens"])
+            / one["us"]
+            for one in own
+        ]
+        of_model = [one["model_us"] / one["us"] for one in both]
+        rows.append(
+            [
+                pattern,
+                list(CLASSES)[at],
+                len(own),
+                speeds([one["dense_us"] / one["us"] for one in own]),
+                speeds(of_model) if both else "",
+                percent(shares),
+            ]
+        )
+    sizes = {(one["inputs"], one["outputs"]) for one in entries}
+    mean = report.geomean([one["dense_us"] / one["us"] for one in entries])
+    heading = ["pattern", "tokens", "problems", "measured choice", "of the model's"]
+    heading += ["share of the limit"]
     return (
         report.table(heading, rows)
-        + f"\n\n`share/nm_sparse/tuned/{path.name}`: {len(entries)} entries, "
-        f"{mean:.2f}x in the geometric mean."
+        + f"\n\n`share/nm_sparse/tuned/{path.name}`: {len(entries)} problems of "
+        f"{len(sizes)} layers, {mean:.2f}x in the geometric mean. Layers, inputs x "
+        f"outputs: {', '.join(f'{k} x {n}' for k, n in sorted(sizes))}."
     )
 
 
