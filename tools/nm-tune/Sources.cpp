@@ -29,7 +29,7 @@ static llvm::Error addFiles(ArrayRef<std::string> paths,
   }
   for (auto [path, fault] : llvm::zip_equal(paths, finder.add(sources)))
     if (!fault.empty())
-      return llvm::createStringError(path + ": " + fault);
+      return llvm::createStringError(llvm::formatv("{0}: {1}", path, fault));
   return llvm::Error::success();
 }
 
