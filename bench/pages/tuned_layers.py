@@ -91,7 +91,7 @@ def entries_of(path=DATABASE):
     return [json.loads(line) for line in lines if line.strip()]
 
 
-# Layers of the figure, those that read most bytes.
+# Layers of the figure.
 SHOWN = 5
 
 

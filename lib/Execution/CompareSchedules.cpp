@@ -51,6 +51,7 @@ struct ScheduleComparison::State {
   RunDevice device;
   RunInput input;
   std::vector<Argument> arguments; ///< Of the last call.
+  SmallVector<const void *> held;  ///< Arrays of them, which are uploaded once.
   SmallVector<double> tolerances;
   std::vector<Product> products;
   int64_t sets = 1;
@@ -65,8 +66,11 @@ struct ScheduleComparison::State {
 
 ScheduleComparison::ScheduleComparison() = default;
 ScheduleComparison::~ScheduleComparison() {
+  if (!state)
+    return;
   // A lost device has nothing left to free.
-  (void)nmsReleaseUploads();
+  for (const void *array : state->held)
+    (void)nmsReleaseUpload(array);
 }
 
 llvm::Error ScheduleComparison::State::prepare() {
@@ -150,10 +154,14 @@ void ScheduleComparison::add(ArrayRef<std::string> added) {
 llvm::Error ScheduleComparison::State::holdArguments() {
   constexpr size_t kLarge = 1 << 16;
   arguments = input.inputs.packed;
-  for (const Argument &argument : arguments)
-    if (argument.array.data.size() >= kLarge &&
-        nmsHoldUpload(argument.array.data.data(), argument.array.data.size()))
+  for (const Argument &argument : arguments) {
+    const std::vector<char> &data = argument.array.data;
+    if (data.size() < kLarge)
+      continue;
+    if (nmsHoldUpload(data.data(), data.size()))
       return llvm::createStringError(nmsLastError());
+    held.push_back(data.data());
+  }
   return llvm::Error::success();
 }
 
@@ -314,10 +322,11 @@ llvm::Error ScheduleComparison::time(ArrayRef<size_t> which, int64_t budget) {
   NmsDeviceInfo info;
   if (nmsDeviceInfo(&info))
     return llvm::createStringError(nmsLastError());
-  // A recording keeps the memory of all its calls.
-  auto most = size_t(
-      std::max<int64_t>(1, int64_t(info.memoryBytes / 2) /
-                               std::max<int64_t>(state->countBytes(), 1)));
+  // A recording keeps the memory of all its calls, and so do those of others
+  // that wait for the same lock.
+  uint64_t share = info.memoryBytes / (state->request.lock.empty() ? 2 : 8);
+  auto most = size_t(std::max<int64_t>(
+      1, int64_t(share) / std::max<int64_t>(state->countBytes(), 1)));
   state->denseUs = 0;
   for (; !which.empty(); which = which.drop_front(std::min(most, which.size())))
     if (llvm::Error error = state->timeGroup(

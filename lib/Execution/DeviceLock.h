@@ -13,8 +13,8 @@
 
 namespace mlir::nm_sparse {
 
-/// Holds the file of RunRequest::lock while the GPU is used: shared by runs
-/// that only execute, alone by one that takes times.
+/// Holds the file of RunRequest::lock while the GPU is used: shared while
+/// kernels only run, alone while times are taken.
 class DeviceLock {
 public:
   static llvm::Expected<DeviceLock> take(StringRef path, bool alone);

@@ -47,8 +47,14 @@ static int fail(llvm::Error error, int status) {
 /// The GPU to tune for: the one that there is, which the user may name. Where
 /// nothing is measured there need not be one.
 static llvm::Expected<const Chip *> chooseGPU(const NmTuneOptions &options) {
-  if (!options.lists && options.device == Device::CUDA)
-    return findOwnGPU(options.gpu);
+  if (!options.lists && options.device == Device::CUDA) {
+    auto own = findOwnGPU(options.gpu);
+    if (own)
+      return own;
+    return llvm::createStringError(llvm::formatv(
+        "{0}{1}; --device emulate and --list need none",
+        options.gpu.empty() ? "" : "--gpu: ", llvm::toString(own.takeError())));
+  }
   if (!options.gpu.empty())
     return findGPU(options.gpu);
   NmsDeviceInfo info;

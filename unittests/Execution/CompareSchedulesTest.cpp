@@ -73,6 +73,23 @@ TEST(ScheduleComparisonTest, EachIsComparedWithTheReference) {
   EXPECT_TRUE(made->answers());
 }
 
+TEST(ScheduleComparisonTest, LargeArraysAreUploadedOnce) {
+  // Two comparisons have arrays of their own, and the first one's go with it.
+  RunRequest request = makeRequest();
+  std::string text = kProgram;
+  for (size_t at = 0; (at = text.find("64", at)) != std::string::npos;)
+    text.replace(at, 2, "256");
+  request.program = text;
+  auto first = compare(request, {kTiles[0], kTiles[1]});
+  request.seed = 1;
+  auto second = compare(request, {kTiles[0]});
+  first.reset();
+  second->add({std::string(kTiles[1])});
+  ASSERT_FALSE(second->check());
+  for (const ComparedSchedule &one : second->getSchedules())
+    EXPECT_EQ(one.problem, "");
+}
+
 TEST(ScheduleComparisonTest, WhatIsRefusedSaysWhy) {
   std::string old = "#nm_tile.schedule<of_old = 1>", large = kTiles[0];
   large.replace(large.find("[16"), 3, "[9999");

@@ -173,7 +173,8 @@ TEST_F(EmulatedDriver, UploadsHeldMemoryOnce) {
   host[2] = 7;
   upload(2, 1);
   EXPECT_EQ(got[2], 3);
-  ASSERT_EQ(nmsReleaseUploads(), 0) << nmsLastError();
+  ASSERT_EQ(nmsReleaseUpload(host), 0) << nmsLastError();
+  EXPECT_NE(nmsReleaseUpload(host), 0);
   upload(2, 1);
   EXPECT_EQ(got[2], 7);
   EXPECT_EQ(raised, "");

@@ -43,7 +43,7 @@ func.func @bytes(%x: tensor<?x256xi8>, %w: tensor<128x256xi8, #w>,
 }
 )";
 
-/// What the compiler says against the program; empty: nothing.
+/// The compiler's objection to the program; empty: none.
 std::string add(TunableFinder &finder, StringRef program, StringRef label,
                 bool isOfModel = false) {
   TunableSource source = {program.str(), label.str(), isOfModel};

@@ -27,6 +27,10 @@ typedef void (*NmsErrorHandler)(const char *message, void *userData);
 /// entry point return null or do nothing; it may also throw or longjmp.
 NMS_API void nmsSetErrorHandler(NmsErrorHandler handler, void *userData);
 
+/// The same for failures on the calling thread, in place of the handler of the
+/// process; null ends that.
+NMS_API void nmsSetThreadErrorHandler(NmsErrorHandler handler, void *userData);
+
 #ifdef __cplusplus
 }
 #endif

@@ -61,15 +61,16 @@ NMS_API void mgpuMemset32(void *dst, uint32_t value, size_t count,
                           void *stream);
 NMS_API void mgpuMemset16(void *dst, uint16_t value, size_t count,
                           void *stream);
-/// `descriptor` is a ranked memref descriptor without gaps.
 /// Says that `bytes` of host memory at `host` do not change until
-/// nmsReleaseUploads: mgpuMemcpy copies them to the device once, and from there
-/// whenever it is asked for them. Several may be held. Returns 0, or nonzero
-/// with nmsLastError() set.
+/// nmsReleaseUpload: mgpuMemcpy copies them to the device once, and from there
+/// whenever it is asked for them or a part. Several may be held. Returns 0, or
+/// nonzero with nmsLastError() set.
 NMS_API int nmsHoldUpload(const void *host, size_t bytes);
-/// Forgets all of them, and frees their copies.
-NMS_API int nmsReleaseUploads(void);
+/// Ends that, and frees the copy. Returns 0, or nonzero with nmsLastError()
+/// set.
+NMS_API int nmsReleaseUpload(const void *host);
 
+/// `descriptor` is a ranked memref descriptor without gaps.
 NMS_API void mgpuMemHostRegisterMemRef(int64_t rank, void *descriptor,
                                        int64_t elementBytes);
 NMS_API void mgpuMemHostUnregisterMemRef(int64_t rank, void *descriptor,

@@ -7,32 +7,26 @@
 #include "Host/RuntimeErrors.h"
 
 #include "nm_sparse/Runtime/Error.h"
-#include <cstdio>
-#include <cstdlib>
-#include <mutex>
 #include <utility>
 
 using namespace mlir::nm_sparse;
 
 static thread_local RuntimeErrors *current = nullptr;
 
-void RuntimeErrors::collect(const char *message, void *) {
-  if (!current) {
-    // As without a handler.
-    std::fprintf(stderr, "nm_sparse: error: %s\n", message);
-    std::fflush(nullptr);
-    std::_Exit(1);
-  }
-  if (current->first.empty())
-    current->first = message;
+void RuntimeErrors::collect(const char *message, void *scope) {
+  std::string &first = static_cast<RuntimeErrors *>(scope)->first;
+  if (first.empty())
+    first = message;
 }
 
 RuntimeErrors::RuntimeErrors() : outer(std::exchange(current, this)) {
-  static std::once_flag installed;
-  std::call_once(installed, [] { nmsSetErrorHandler(collect, nullptr); });
+  nmsSetThreadErrorHandler(collect, this);
 }
 
-RuntimeErrors::~RuntimeErrors() { current = outer; }
+RuntimeErrors::~RuntimeErrors() {
+  current = outer;
+  nmsSetThreadErrorHandler(outer ? collect : nullptr, outer);
+}
 
 llvm::Error RuntimeErrors::take() {
   std::string message = std::exchange(first, "");

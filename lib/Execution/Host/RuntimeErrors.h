@@ -13,8 +13,7 @@
 namespace mlir::nm_sparse {
 
 /// Collects what fails on this thread in compiled host code, which would end
-/// the process otherwise (Runtime/Error.h). From the first scope on, the
-/// process has an error handler of ours.
+/// the process otherwise, or call its handler (Runtime/Error.h).
 class RuntimeErrors {
 public:
   RuntimeErrors();
@@ -27,7 +26,7 @@ public:
   llvm::Error take();
 
 private:
-  static void collect(const char *message, void *);
+  static void collect(const char *message, void *scope);
 
   std::string first;
   RuntimeErrors *outer;

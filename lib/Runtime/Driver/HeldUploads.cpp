@@ -8,6 +8,8 @@
 
 #include "nm_sparse/Runtime/MGPU.h"
 
+#include <algorithm>
+#include <atomic>
 #include <mutex>
 #include <vector>
 
@@ -22,6 +24,7 @@ struct Upload {
 };
 
 struct State {
+  std::atomic<size_t> count = 0; // of uploads, for who needs no more
   std::mutex mutex;
   std::vector<Upload> uploads;
 };
@@ -47,18 +50,27 @@ cuda::DevicePtr upload(const Context &cu, const Upload &own) {
 
 } // namespace
 
-cuda::DevicePtr nms::findHeldUpload(const Context &cu, const void *host,
-                                    size_t bytes) {
+cuda::Result nms::copyAsync(const Context &cu, cuda::DevicePtr dst,
+                            const void *src, size_t bytes,
+                            cuda::Stream stream) {
+  if (state().count == 0)
+    return cu->memcpyAsync(dst, reinterpret_cast<cuda::DevicePtr>(src), bytes,
+                           stream);
+  // Held while it copies: nobody frees the copy meanwhile, and freeing waits
+  // for what was enqueued.
   std::lock_guard<std::mutex> lock(state().mutex);
-  const char *begin = static_cast<const char *>(host);
+  const char *begin = static_cast<const char *>(src);
+  auto from = reinterpret_cast<cuda::DevicePtr>(src);
   for (Upload &own : state().uploads) {
     if (begin < own.host || begin + bytes > own.host + own.bytes)
       continue;
     if (!own.copy)
       own.copy = upload(cu, own);
-    return own.copy ? own.copy + size_t(begin - own.host) : 0;
+    if (own.copy)
+      from = own.copy + size_t(begin - own.host);
+    break;
   }
-  return 0;
+  return cu->memcpyAsync(dst, from, bytes, stream);
 }
 
 extern "C" int nmsHoldUpload(const void *host, size_t bytes) {
@@ -66,18 +78,21 @@ extern "C" int nmsHoldUpload(const void *host, size_t bytes) {
     return fail("nmsHoldUpload: %zu bytes at %p are no memory", bytes, host);
   std::lock_guard<std::mutex> lock(state().mutex);
   state().uploads.push_back({static_cast<const char *>(host), bytes});
+  ++state().count;
   return 0;
 }
 
-extern "C" int nmsReleaseUploads() {
+extern "C" int nmsReleaseUpload(const void *host) {
   std::lock_guard<std::mutex> lock(state().mutex);
-  bool isFreed = true;
-  for (const Upload &own : state().uploads) {
-    if (!own.copy)
-      continue;
-    Context cu;
-    isFreed &= cu && cu.check(cu->memFree(own.copy), "freeing a held upload");
-  }
-  state().uploads.clear();
-  return isFreed ? 0 : 1;
+  auto own = std::find_if(state().uploads.begin(), state().uploads.end(),
+                          [&](const Upload &one) { return one.host == host; });
+  if (own == state().uploads.end())
+    return fail("nmsReleaseUpload: no memory at %p is held", host);
+  cuda::DevicePtr copy = own->copy;
+  state().uploads.erase(own);
+  --state().count;
+  if (!copy)
+    return 0;
+  Context cu;
+  return cu && cu.check(cu->memFree(copy), "freeing a held upload") ? 0 : 1;
 }

@@ -11,11 +11,10 @@
 
 namespace nms {
 
-/// The copy on the device of `bytes` of host memory at `host` that
-/// nmsHoldUpload named, made by the first call; 0 if it named none, or there is
-/// no memory for one.
-cuda::DevicePtr findHeldUpload(const Context &cu, const void *host,
-                               size_t bytes);
+/// Enqueues a copy of `bytes` to the device, from the copy that is there if
+/// nmsHoldUpload named the memory at `src`, and otherwise from `src` itself.
+cuda::Result copyAsync(const Context &cu, cuda::DevicePtr dst, const void *src,
+                       size_t bytes, cuda::Stream stream);
 
 } // namespace nms
 

@@ -149,9 +149,8 @@ extern "C" void mgpuMemcpy(void *dst, void *src, size_t bytes, void *stream) {
   Context cu;
   if (!cu)
     return raise();
-  cuda::DevicePtr held = findHeldUpload(cu, src, bytes);
-  if (!cu.check(cu->memcpyAsync(devicePtr(dst), held ? held : devicePtr(src),
-                                bytes, static_cast<cuda::Stream>(stream)),
+  if (!cu.check(copyAsync(cu, devicePtr(dst), src, bytes,
+                          static_cast<cuda::Stream>(stream)),
                 "copying %zu bytes from %p to %p", bytes, src, dst))
     raise();
 }

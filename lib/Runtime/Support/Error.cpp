@@ -23,9 +23,14 @@ Policy &policy() {
   return *instance;
 }
 
+thread_local NmsErrorHandler threadHandler = nullptr;
+thread_local void *threadUserData = nullptr;
+
 } // namespace
 
 void nms::raise() {
+  if (threadHandler)
+    return threadHandler(nmsLastError(), threadUserData);
   NmsErrorHandler handler;
   void *userData;
   {
@@ -40,6 +45,12 @@ void nms::raise() {
   // where exit() would run destructors of a half-initialized program.
   fflush(nullptr);
   _Exit(1);
+}
+
+extern "C" void nmsSetThreadErrorHandler(NmsErrorHandler handler,
+                                         void *userData) {
+  threadHandler = handler;
+  threadUserData = userData;
 }
 
 extern "C" void nmsSetErrorHandler(NmsErrorHandler handler, void *userData) {

@@ -347,9 +347,14 @@ def use_emulator(chip: str) -> None:
 
     Raises RuntimeFailure, also where the process has used a GPU.
     """
-    global _emulates
     if library().nmSparseUseEmulator(chip.encode()):
         raise RuntimeFailure(last_error())
+    note_emulator()
+
+
+def note_emulator() -> None:
+    """Kernels run in the emulator from now on: the library has seen to it."""
+    global _emulates
     _emulates = True
 
 

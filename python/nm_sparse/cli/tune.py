@@ -120,7 +120,9 @@ def run(args: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         report(found, tunable, args)
         raise CommandError(
-            f"interrupted; the same command goes on with {args.database}"
+            "interrupted; nothing is written"
+            if args.device == "emulate"
+            else f"interrupted; the same command goes on with {args.database}"
         ) from None
     except (RuntimeError, ValueError) as error:
         report(found, tunable, args)
@@ -162,6 +164,8 @@ def check(args: argparse.Namespace) -> None:
                 f"--{name.replace('_', '-')} is {value}: legal are {least} and more",
                 USAGE,
             )
+    if args.minutes is not None and not args.minutes >= 0:
+        raise CommandError(f"--minutes is {args.minutes}: legal are 0 and more", USAGE)
     if args.database is None and args.device == "cuda":
         raise CommandError("--database FILE is missing: entries are added to it", USAGE)
     if (args.model is None) == (args.shape is None):
@@ -197,9 +201,12 @@ def find_products(args: argparse.Namespace, gpu: str) -> Tunable:
             "file, an index of several, a model's folder, or a .mlir file",
             USAGE,
         )
-    found = find_tunable(
-        source, args.tokens, gpu, encoding, progress=True, objective=args.objective
-    )
+    try:
+        found = find_tunable(
+            source, args.tokens, gpu, encoding, progress=True, objective=args.objective
+        )
+    except ValueError as error:
+        raise CommandError(str(error), USAGE) from None
     if not found.products:
         what = args.model or "--shape"
         raise CommandError(f"{what} has nothing to tune\n{found}".rstrip())

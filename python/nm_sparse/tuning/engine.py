@@ -13,6 +13,9 @@ from typing import Any, Dict, Iterator, Optional, Sequence, Union
 from ..bindings import library as native
 from ..compiler import CompileError
 
+# Held while a search of this process runs: there is one recording of launches.
+_running = threading.Lock()
+
 
 @dataclass(frozen=True)
 class Search:
@@ -65,17 +68,27 @@ class Engine:
         return found
 
     def run(self, search: Search) -> Iterator[Dict[str, Any]]:
-        """What is found of each product, as it is, in the form of NmSparseTuned. The
-        search is in a thread of its own, and ends behind the product that it is at
-        where nobody asks for more. Raises ValueError for an option that is not legal,
+        """The findings, one for each product, in the form of NmSparseTuned. The search
+        is in a thread of its own, which waits until it is asked for the next one, and
+        ends where nobody does. Raises ValueError for an option that is not legal,
         and RuntimeError for an error of the device or the database."""
         options = _options(search)
+        if not _running.acquire(blocking=False):
+            raise RuntimeError(
+                "another search of this process has not ended: go on with it, or close "
+                "it, first"
+            )
         found: SimpleQueue[Union[str, Exception, None]] = SimpleQueue()
-        enough = threading.Event()
+        asked, enough = threading.Semaphore(0), threading.Event()
 
         @native.TUNED
         def report(text: bytes, _context: Any) -> int:
             found.put(text.decode())
+            # Nothing is measured that nobody asks for: launches of the caller would
+            # become part of what is timed.
+            while not asked.acquire(timeout=0.2):
+                if not threading.main_thread().is_alive():
+                    return 1
             return int(enough.is_set())
 
         def work() -> None:
@@ -85,6 +98,9 @@ class Engine:
                 ):
                     found.put(RuntimeError(native.last_error()))
             finally:
+                if search.emulates:
+                    native.note_emulator()
+                _running.release()
                 found.put(None)
 
         thread = threading.Thread(target=work, name="nm_sparse tuner")
@@ -94,8 +110,10 @@ class Engine:
                 if isinstance(one, Exception):
                     raise one
                 yield json.loads(one)
+                asked.release()
         finally:
             enough.set()
+            asked.release()
             thread.join()
 
 
@@ -104,6 +122,10 @@ def _options(search: Search) -> native.TuneOptions:
         value = getattr(search, name)
         if value < least:
             raise ValueError(f"{name} is {value}: legal are {least} and more")
+    if search.minutes is not None and not search.minutes >= 0:
+        raise ValueError(f"minutes is {search.minutes}: legal are 0 and more")
+    if not 0 <= search.seed < 1 << 64:
+        raise ValueError(f"seed is {search.seed}: legal are 0 to {(1 << 64) - 1}")
     return native.TuneOptions(
         search.database.encode(),
         search.lock.encode(),

@@ -65,7 +65,7 @@ class Tunable:
 
     products: Tuple[TunableProduct, ...]
     skipped: Mapping[str, str] = field(default_factory=dict)
-    engine: Any = field(default=None, repr=False, compare=False)
+    _engine: Any = field(default=None, init=False, repr=False, compare=False)
 
     def __str__(self) -> str:
         reasons: Dict[str, List[str]] = {}
@@ -141,4 +141,6 @@ class Finder:
             )
             for one in listed["products"]
         )
-        return Tunable(products, self.skipped, self._engine)
+        found = Tunable(products, self.skipped)
+        object.__setattr__(found, "_engine", self._engine)
+        return found

@@ -117,9 +117,11 @@ def tune(
     sample_ms:   milliseconds of samples for the first schedules, and for the others.
     lock:        a file: searches that name the same one take times one after another.
     device:      cuda, or emulate: results of all candidates are checked in the
-                 emulator, without a GPU, and no database is written.
+                 emulator, without a GPU, and no database is written. A process that has
+                 done so cannot use a GPU through this package any more.
 
-    Yields what was found for each problem, as it is written. Raises ValueError for what
+    Yields what was found for each problem, as it is written, and measures the next one
+    when it is asked for that. Raises ValueError for what
     cannot be measured, CheckpointError, OSError, CompileError, and RuntimeError for an
     error of the GPU or of the database.
     """
@@ -128,6 +130,8 @@ def tune(
     if database is None and device == "cuda":
         raise ValueError("database is None: legal is a file, unless device is emulate")
     tunable = find_tunable(layers, tokens, gpu, encoding, objective=objective)
+    if tunable._engine is None:
+        raise ValueError("layers is a Tunable that find_tunable has not made")
     if tunable is not layers and tunable.skipped:
         warnings.warn(str(tunable), stacklevel=2)
     search = Search(
@@ -135,7 +139,7 @@ def tune(
         os.fspath(lock or ""), device == "emulate",
     )  # fmt: skip
     has_warned = False
-    for one in tunable.engine.run(search):
+    for one in tunable._engine.run(search):
         if one["dense_fault"] and not has_warned:
             warnings.warn(
                 f"dense products are not timed: {one['dense_fault']}", stacklevel=2

@@ -236,6 +236,8 @@ def test_tune_checks_results_without_a_gpu(capsys):
     assert run(*layer, "--device", "emulate", "--candidates", "2") == 0
     row = capsys.readouterr().out.splitlines()[1].split()
     assert row == ["K=64,N=32", "3", "2"]
+    assert run(*layer, "--device", "emulate", "--gpu", "h300") == 2
+    assert "gpu is 'h300': legal is one of" in capsys.readouterr().err
 
 
 def test_command_lines_of_tune(monkeypatch, capsys, tmp_path):
@@ -247,6 +249,7 @@ def test_command_lines_of_tune(monkeypatch, capsys, tmp_path):
         (shape, "--shape needs an --encoding"),
         (("a", "--dtype", "f16"), "--dtype is that of --shape"),
         (("a", "--block", "1,8"), "--block is given without --encoding"),
+        (("a", "--minutes", "nan"), "--minutes is nan: legal are 0 and more"),
         (("a", "--neighbours", "-1"), "--neighbours is -1: legal are 0 and more"),
         (("a", "--sample-ms", "0"), "--sample-ms is 0: legal are 1 and more"),
     ):

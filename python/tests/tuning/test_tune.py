@@ -4,12 +4,16 @@ made up. NMSparseTunerTests have the search itself."""
 
 import itertools
 import math
+import os
+import subprocess
+import sys
 import threading
 
 import pytest
 
 import nm_sparse as nm
 from nm_sparse.bindings import library as native
+from nm_sparse.cli.times import count_gpus
 from nm_sparse.layers.specs import LinearSpec
 from nm_sparse.tuning.engine import Engine, Search
 
@@ -136,6 +140,8 @@ def test_what_is_refused(tmp_path):
         (dict(tokens=[0]), "tokens has 0: legal are 1 and more"),
         (dict(objective="speed"), "objective"),
         (dict(candidates=0), "candidates is 0: legal are 1 and more"),
+        (dict(minutes=-1), "minutes is -1: legal are 0 and more"),
+        (dict(seed=-1), "seed is -1: legal are 0 to"),
         (dict(neighbours=-1), "neighbours is -1: legal are 0 and more"),
         (dict(device="tpu"), "device is 'tpu': legal are cuda, emulate"),
         (dict(database=None), "database is None: legal is a file"),
@@ -143,14 +149,46 @@ def test_what_is_refused(tmp_path):
         usual = dict(tokens=[1], database=database, gpu="h200")
         with pytest.raises(ValueError, match=said):
             list(nm.tune(SPEC, **{**usual, **wrong}))
+    with pytest.raises(ValueError, match="that find_tunable has not made"):
+        list(nm.tune(nm.Tunable(()), [1], database, "h200"))
     assert not database.exists() and not threads()
 
 
-@pytest.mark.skipif(native.device_gpu() is not None, reason="there is a GPU")
+@pytest.mark.skipif(count_gpus() > 0, reason="there is a GPU")
 def test_times_need_a_gpu(tmp_path):
-    with pytest.raises(RuntimeError, match="schedules are measured on a GPU"):
+    """In a process that has not used the emulator."""
+    text = (
+        "import nm_sparse as nm\n"
+        f"spec = nm.LinearSpec({SPEC.encoding!r}, 32, 64, 'f32')\n"
+        "list(nm.tune(spec, [1], 'a.jsonl', 'h200'))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", text], cwd=tmp_path, capture_output=True, text=True,
+        check=False, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )  # fmt: skip
+    assert done.returncode and "without one, results can be checked" in done.stderr
+    assert not list(tmp_path.iterdir())
+
+
+def test_processes_that_emulate_measure_nothing(tmp_path):
+    list(emulate(SPEC, [1], candidates=1))
+    assert native.emulates()
+    with pytest.raises(RuntimeError, match="this process emulates one"):
         list(nm.tune(SPEC, [1], tmp_path / "a.jsonl", "h200"))
     assert not list(tmp_path.iterdir()) and not threads()
+    # Failures of the runtime are exceptions still.
+    library = native.library()
+    with pytest.raises(native.RuntimeFailure):
+        native.checked(library.mgpuMemAlloc, 1 << 60, None, False)
+
+
+def test_a_search_waits_until_it_is_asked(tmp_path):
+    search = emulate(SPEC, [1, 2, 3], candidates=1)
+    assert next(search).tokens == 1
+    with pytest.raises(RuntimeError, match="another search of this process"):
+        list(emulate(SPEC, [1], candidates=1))
+    assert [one.tokens for one in search] == [2, 3]
+    assert len(list(emulate(SPEC, [1], candidates=1))) == 1
 
 
 def test_layers_that_are_not_tuned_are_told(searches, tmp_path):

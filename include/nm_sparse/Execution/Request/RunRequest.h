@@ -64,9 +64,9 @@ struct RunRequest {
   bool energy = false;      ///< With `bench`.
   double energySeconds = 1; ///< Minimum duration of a loop.
   int64_t energyRepeats = 5;
-  /// Runs that name the same file here measure times one after the other; only
-  /// runs that measure no times share the GPU. If this is empty, the GPU
-  /// belongs to this run.
+  /// Runs that name the same file here measure times one after the other, and
+  /// share the GPU for all else; a second one, FILE.turn, keeps them in turn.
+  /// If this is empty, the GPU belongs to this run.
   std::string lock;
   double tolerance = -1; ///< Negative: by the types that results pass.
   /// Weights that other runs with the same one may make use of; may be null.
