@@ -138,13 +138,13 @@ static llvm::Error run(const NmSparseTuner &tuner,
   options.compiler = StringRef(describeVersion("libnm_sparse")).trim().str();
   TuningDatabase database;
   if (!options.checksOnly) {
-    if (auto own = findOwnGPU(tuner.target.chip->gpu); !own)
-      return own.takeError();
-    options.driver = getDriverVersion();
     options.database = given.database;
     if (llvm::sys::fs::exists(options.database))
       if (llvm::Error error = database.read(options.database))
         return error;
+    if (auto own = findOwnGPU(tuner.target.chip->gpu); !own)
+      return own.takeError();
+    options.driver = getDriverVersion();
   }
   MeterOptions meters;
   meters.device = options.checksOnly ? Device::Emulate : Device::CUDA;

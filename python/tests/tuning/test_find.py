@@ -114,6 +114,22 @@ def test_what_is_tuned_of_a_layer_is_what_it_looks_up(layer, tmp_path, monkeypat
     assert schedules(exact.program) == [schedule] and exact.key == usual.key
 
 
+def test_layers_look_up_what_was_tuned_without_bias_and_activation(tmp_path):
+    specs = [
+        nm.LinearSpec(TWO_FOUR, 32, 64, "f16", bias=bias, activation=activation)
+        for bias in (True, False)
+        for activation in ("gelu", "none")
+    ]
+    found = nm.find_tunable(specs, [3], "h200")
+    path = tmp_path / "a.jsonl"
+    (schedule,) = other_schedules(found.products, specs[-1].mlir(), path)
+    for spec in specs:
+        assert schedules(compile(spec, gpu="h200", tokens=[3], tuned=path)) == [
+            schedule
+        ]
+        assert schedules(compile(spec, gpu="h200", tokens=[3], tuned=[])) != [schedule]
+
+
 def test_operators_of_several_layers_are_tuned_as_they_are_compiled(
     tmp_path, monkeypatch
 ):

@@ -152,6 +152,10 @@ def test_what_is_refused(tmp_path):
     with pytest.raises(ValueError, match="that find_tunable has not made"):
         list(nm.tune(nm.Tunable(()), [1], database, "h200"))
     assert not database.exists() and not threads()
+    database.write_text("{\n")
+    with pytest.raises(RuntimeError, match="a.jsonl:1"):
+        list(nm.tune(SPEC, [1], database, "h200"))
+    assert database.read_text() == "{\n"
 
 
 @pytest.mark.skipif(count_gpus() > 0, reason="there is a GPU")
