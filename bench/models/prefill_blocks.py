@@ -5,14 +5,15 @@ sparse, through PyTorch and CUDA graphs, in turns.
 
 usage: prefill_blocks.py --json OUT [--models NAME...] [--patterns P...]
                          [--tokens N...] [--layers N] [--tune MINUTES] [--compiled]
-                         [--tiny]
+                         [--shared-kernels] [--tiny]
 
 Weights are random, of bf16, and what a pattern keeps is chosen by magnitude
 (`sparsify_`, `fuse_`, `store_for_kernels_`, without dense copies). With --tune,
 schedules of the sparse models are measured first (`nm_sparse.tune`), in a database of
 this run alone, for so long at most with each model. Outputs are compared with those of
 a dense model that has the same zeros before anything is timed. With --compiled,
-torch.compile makes the graphs of both. "rest" is the dense model without its linear
+torch.compile makes the graphs of both; without, captured calls are specialized, unless
+--shared-kernels is given. "rest" is the dense model without its linear
 layers: what no kernel of theirs makes faster. --tiny checks the script on the CPU,
 without times that mean anything.
 """
@@ -28,6 +29,7 @@ import random
 import statistics
 import tempfile
 import time
+from contextlib import nullcontext
 from typing import Any, Callable, Dict, List
 
 import torch
@@ -42,6 +44,7 @@ from nm_sparse.torch import (
     NMSparseConfig,
     fuse_,
     sparsify_,
+    specialize_tokens,
     store_for_kernels_,
 )
 
@@ -146,12 +149,14 @@ def measure(
     tuned = tune_model(sparse, options) if options.tune else None
     masked = make_masked(dense, sparse)
     rows = []
+    kernels = nullcontext if options.shared_kernels else specialize_tokens
     for tokens in options.tokens:
         runs = {
             "dense": capture(prefill(dense, tokens, options)),
-            "sparse": capture(prefill(sparse, tokens, options)),
             "rest": capture(prefill(make_rest(dense, tokens), tokens, options)),
         }
+        with kernels():
+            runs["sparse"] = capture(prefill(sparse, tokens, options))
         want = prefill(masked, tokens, options, is_timed=False)().float()
         error = float((runs["sparse"]().float() - want).norm() / want.norm())
         if not error < LIMIT:
@@ -167,6 +172,7 @@ def measure(
                 **{f"{key}_us": us for key, us in found.items()},
                 "speed": found["dense"] / found["sparse"], "tuned": tuned,
                 "compiled": options.compiled,
+                "specialized": options.compiled or not options.shared_kernels,
             }
         )  # fmt: skip
         print(rows[-1], flush=True)
@@ -186,6 +192,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=7)
     parser.add_argument("--seconds", type=float, default=0.03)
     parser.add_argument("--compiled", action="store_true")
+    parser.add_argument("--shared-kernels", action="store_true")
     parser.add_argument("--tiny", action="store_true")
     options = parser.parse_args()
     torch._dynamo.config.recompile_limit = 64  # of all models together

@@ -37,7 +37,7 @@ def window_of(encoding):
 
 
 def list_tasks(arguments):
-    """(shapes, encoding, type) of each call, in order."""
+    """(shapes, encoding, type, tokens) of each call, in order."""
     tasks = []
     for division in arguments.divisions:
         shapes = model_layers.layers(arguments.models, [division])
@@ -45,7 +45,7 @@ def list_tasks(arguments):
             legal = [one for one in shapes if one[0] % window_of(encoding) == 0]
             for element in arguments.types:
                 tasks += [
-                    (legal[at : at + TOGETHER], encoding, element)
+                    (legal[at : at + TOGETHER], encoding, element, arguments.tokens)
                     for at in range(0, len(legal), TOGETHER)
                 ]
     return tasks
@@ -64,7 +64,7 @@ class Searches:
 
     def run(self, task):
         """What nm-tune says last, and its status."""
-        shapes, encoding, element = task
+        shapes, encoding, element, tokens = task
         own, gpu = self.arguments, self.places.get()
         minutes = (self.end - time.monotonic()) / 60
         try:
@@ -72,7 +72,7 @@ class Searches:
                 return "no time is left", 0
             command = [*own.tool.split(), "--database", own.database]
             command += ["--encoding", encoding, "--type", element]
-            command += ["--tokens", own.tokens, "--minutes", f"{minutes:.3f}"]
+            command += ["--tokens", tokens, "--minutes", f"{minutes:.3f}"]
             command += ["--sample-ms", str(own.sample_ms)]
             command += ["--candidates", str(own.candidates)]
             command += ["--neighbours", str(own.neighbours)]
@@ -92,34 +92,42 @@ class Searches:
         last = [done.stderr.strip() or (lines or [""])[-1]]
         return "\n".join(faults + last), done.returncode
 
+    def run_all(self, tasks):
+        """Says what each call said; the worst status."""
+        workers, worst = self.arguments.gpus * self.arguments.processes, 0
+        with concurrent.futures.ThreadPoolExecutor(workers) as pool:
+            for task, (said, status) in zip(tasks, pool.map(self.run, tasks)):
+                shapes, encoding, element, tokens = task
+                print(f"{encoding}, {element}, {shapes}, {tokens}: {said}", flush=True)
+                worst = max(worst, status)
+        return worst
 
-def main(argv=None):
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+
+def parser_of(description):
+    """Of what all scripts that call nm-tune are told."""
+    parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--tool", required=True, help="the words that call nm-tune")
     parser.add_argument("--database", required=True)
     parser.add_argument("--minutes", type=float, required=True)
     parser.add_argument("--gpus", type=int, default=1)
     parser.add_argument("--processes", type=int, default=5, help="on each GPU")
+    parser.add_argument("--candidates", type=int, default=12)
+    parser.add_argument("--neighbours", type=int, default=4)
+    parser.add_argument("--sample-ms", type=int, default=150)
     parser.add_argument("--encodings", nargs="+", default=ENCODINGS)
+    return parser
+
+
+def main(argv=None):
+    parser = parser_of(__doc__.split("\n")[0])
     parser.add_argument("--types", nargs="+", default=["bf16"])
     parser.add_argument("--tokens", default=TOKENS)
     parser.add_argument(
         "--divisions", nargs="+", type=int, default=list(model_layers.DIVISIONS)
     )
     parser.add_argument("--models", nargs="+", choices=model_layers.MODELS)
-    parser.add_argument("--candidates", type=int, default=12)
-    parser.add_argument("--neighbours", type=int, default=4)
-    parser.add_argument("--sample-ms", type=int, default=150)
     arguments = parser.parse_args(argv)
-    tasks = list_tasks(arguments)
-    searches, worst = Searches(arguments), 0
-    workers = arguments.gpus * arguments.processes
-    with concurrent.futures.ThreadPoolExecutor(workers) as pool:
-        for task, (said, status) in zip(tasks, pool.map(searches.run, tasks)):
-            shapes, encoding, element = task
-            print(f"{encoding}, {element}, {shapes}: {said}", flush=True)
-            worst = max(worst, status)
-    return worst
+    return Searches(arguments).run_all(list_tasks(arguments))
 
 
 if __name__ == "__main__":

@@ -48,6 +48,7 @@ from .models.use_decode_forms import DecodeLayer, DecodeReport, use_decode_forms
 from .models.use_dense import DenseLayer, DenseReport, use_dense_
 from .pretrained import ConvertReport, Outcome, convert_pretrained, mark_pretrained
 from .weight.masks import prune_weight
+from .weight.plain import specialize_tokens
 from .weight.quantize import quantize_tokens
 from .weight.spec import LinearSpec
 from .weight.weight import PackedWeight
@@ -99,6 +100,7 @@ __all__ = [
     "shared_linear",
     "sparsify_",
     "sparsify_within_",
+    "specialize_tokens",
     "store_for_kernels_",
     "to_dense_",
     "to_importable",

@@ -2,6 +2,7 @@
 """Kernels for the number of tokens that a compiled graph has."""
 
 import json
+import threading
 from dataclasses import replace
 
 import pytest
@@ -11,6 +12,7 @@ torch = pytest.importorskip("torch")
 from export_cases import needs_library  # noqa: E402
 from shared_cases import emulated, packed, parts_of  # noqa: E402
 from torch import nn  # noqa: E402
+from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
 
 from nm_sparse import EncodingError  # noqa: E402
 from nm_sparse.torch import (  # noqa: E402
@@ -19,6 +21,7 @@ from nm_sparse.torch import (  # noqa: E402
     LinearSpec,
     quantize_tokens,  # noqa: E402
     shared_linear,
+    specialize_tokens,
 )
 from nm_sparse.torch.layers import (  # noqa: E402
     halved_ops,
@@ -27,7 +30,7 @@ from nm_sparse.torch.layers import (  # noqa: E402
     shared_kernels,
 )
 from nm_sparse.torch.layers.dense_copies import dense_form  # noqa: E402
-from nm_sparse.torch.weight import token_counts  # noqa: E402
+from nm_sparse.torch.weight import plain, token_counts  # noqa: E402
 from nm_sparse.torch.weight.spec import EACH  # noqa: E402
 from nm_sparse.torch.weight.token_counts import (  # noqa: E402
     finds_kernels,
@@ -96,6 +99,58 @@ def test_graphs_of_one_shape_ask_for_their_number(at, kinds):
     # The second number makes the graph one for any.
     assert tokens_in_graphs(module, x) == [{6}, {EACH}]
     assert tokens_in_graphs(module, x, dynamic=True) == [{EACH}]
+
+
+class Operators(TorchDispatchMode):
+    """Notes `tokens` of the specs that operators of this package are told."""
+
+    def __init__(self):
+        super().__init__()
+        self.tokens = set()
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        if function.namespace == "nm_sparse":
+            (text,) = [one for one in args if isinstance(one, str) and one[0] in "[{"]
+            found = json.loads(text)
+            self.tokens |= {
+                one.get("tokens") for one in (found if type(found) is list else [found])
+            }
+        return function(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("kinds", [{}, E4M3], ids=["f32", "e4m3"])
+@pytest.mark.parametrize("at", range(5))
+def test_eager_calls_ask_for_their_number_where_they_are_told(at, kinds):
+    module, x = modules(**kinds)[at].eval(), torch.randn(2, 3, 64)
+    with torch.no_grad(), Operators() as usual:
+        wanted = module(x)
+    assert usual.tokens == {None}
+    with torch.no_grad(), specialize_tokens(), Operators() as own:
+        torch.testing.assert_close(module(x), wanted)
+    assert own.tokens == {6}
+    with torch.no_grad(), Operators() as usual:
+        module(x)
+    assert usual.tokens == {None}
+
+
+def test_kernels_that_calls_share_are_not_taken_where_calls_are_specialized(
+    monkeypatch,
+):
+    """Eager calls keep these, whose numbers of tokens nobody asks for again."""
+    monkeypatch.setattr(plain, "is_untraced", lambda x: True)
+    monkeypatch.setattr(plain, "_is_autocast", lambda: False)
+    monkeypatch.setattr(plain, "_is_capturing", lambda: False)
+    x = torch.randn(3, 64)
+    seen = []
+    with specialize_tokens():
+        inside = plain.is_plain_call(x)
+        thread = threading.Thread(target=lambda: seen.append(plain.is_plain_call(x)))
+        thread.start()
+        thread.join()
+        with pytest.raises(ZeroDivisionError), specialize_tokens():
+            raise ZeroDivisionError
+        again = plain.is_plain_call(x)
+    assert (inside, again, seen, plain.is_plain_call(x)) == (False, False, [True], True)
 
 
 def test_no_tokens():

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, Iterator
 
 import torch
 from torch import Tensor
@@ -20,6 +22,36 @@ _trace = torch._C._get_tracing_state
 _forward_ad = torch.autograd.forward_ad
 _is_autocast = torch.is_autocast_enabled
 _is_capturing = torch.cuda.is_current_stream_capturing
+
+_specializes: ContextVar[bool] = ContextVar("nm_sparse_specializes", default=False)
+is_specialized = _specializes.get
+
+
+@contextmanager
+def specialize_tokens() -> Iterator[None]:
+    """Has calls of packed layers use kernels for exactly their number of tokens, as
+    graphs of `torch.compile` do; else eager calls share a few kernels, whose tiles fit
+    other numbers less well.
+
+    It is for CUDA graphs, which are captured for one number of tokens each. Warm up
+    within it, too: a program for a new number is compiled, in tenths of a second, and
+    loaded by the first call, which cannot be done while a graph is captured. Captured
+    calls without one use the kernels that eager calls share. Results of one number are
+    the same to the bit in all calls that use the same kernels, so not inside and
+    outside of this.
+
+        with nm_sparse.torch.specialize_tokens():
+            model(ids)
+            with torch.cuda.graph(graph):
+                y = model(ids)
+
+    It holds for the thread, or the task of asyncio, that enters it.
+    """
+    token = _specializes.set(True)
+    try:
+        yield
+    finally:
+        _specializes.reset(token)
 
 
 def is_plain_type(x: Any) -> bool:
@@ -43,10 +75,11 @@ def is_untraced(x: Tensor) -> bool:
 
 
 def is_plain_call(x: Tensor) -> bool:
-    """Whether that is so, and by kernels of this package: no graph is captured, and
-    nothing casts it."""
+    """Whether that is so, and by kernels of this package for any number of tokens: no
+    graph is captured, and nothing casts it."""
     return (
         is_untraced(x)
         and not _is_autocast()  # on GPUs, whose name it would have to read
         and not _is_capturing()
+        and not is_specialized()
     )

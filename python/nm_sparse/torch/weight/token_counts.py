@@ -6,7 +6,8 @@ serves any other: its tiles fit that less well (docs/decisions/095-tokens-of-gra
 Graphs of torch ask for programs of their own, by `tokens` in the spec of an operator:
 for the number of a graph that is compiled for one shape, and in graphs of any shape for
 that of each call, rounded up, so that few programs are compiled, when they are called
-first. All of them read the same weight.
+first. Eager calls ask for their number within `specialize_tokens`. All of them read the
+same weight.
 
 A layer that decodes may have a program of its own for few tokens, up to `decode_to`,
 whose kernels read another form of the weight; graphs ask for their numbers of it alike.
@@ -35,6 +36,7 @@ from torch import Tensor
 from torch.fx.experimental import symbolic_shapes
 from torch.torch_version import TorchVersion
 
+from .plain import is_specialized
 from .shared_spec import with_tokens
 from .spec import EACH, LinearSpec
 from .stored_forms import StoredForm
@@ -50,8 +52,11 @@ _MOST_POWERS = 6
 
 def for_rows(spec: str, x: Tensor) -> str:
     """The text of a layer's spec as an operator is told it, for x [..., K]: in a graph
-    that is compiled for one number of tokens with this, and in others with `EACH`."""
+    that is compiled for one number of tokens, and where calls are specialized, with
+    this number, and in other graphs with `EACH`."""
     if not torch.compiler.is_dynamo_compiling():
+        if is_specialized() and not torch.compiler.is_compiling():
+            return with_tokens(spec, math.prod(x.shape[:-1]))
         return spec
     if not _CAN_ASK:
         return with_tokens(spec, EACH)
