@@ -31,7 +31,8 @@ GROUPS: Dict[str, Dict[str, str]] = {
         "Files": "Checkpoint Weight Pattern read_packed write_packed CheckpointError",
         "Packed forms": "Packed packed_shapes index_dtype encode decode search_order "
         "pack_bitmap unpack_bitmap bitmap_shape BitmapShape innermost_weight "
-        "pack_free_bitmap unpack_free_bitmap pack_ragged FORMAT VERSIONS",
+        "pack_k_major unpack_k_major k_major_shape pack_free_bitmap "
+        "unpack_free_bitmap pack_ragged FORMAT VERSIONS",
     },
     "nm_sparse.torch": {
         "Sparse models": "sparsify_ NMSparseConfig Report Row Prediction FewTokens "
@@ -43,6 +44,7 @@ GROUPS: Dict[str, Dict[str, str]] = {
         "Layers that are one operator": "fuse_ FuseReport Fusion GatedMLP HalvedMLP "
         "share_input_ shared_linear activate_inside_",
         "Weights as kernels read them": "store_for_kernels_ StoreReport StoredLayer",
+        "Kernels for one number of tokens": "specialize_tokens",
         "Dense copies for many tokens": "use_dense_ DenseReport DenseLayer",
         "Second forms for few tokens": "use_decode_forms_ DecodeReport DecodeLayer",
         "Export": "export_mlir Exported ExportError to_importable Importable",

@@ -1,6 +1,6 @@
 # The storages of weights beside the canonical form. Each is a folder of
 # lib/Dialect/NMSparse/Storages; this line registers it.
-set(NM_SPARSE_STORAGES Bitmap Ragged Code
+set(NM_SPARSE_STORAGES Bitmap KMajor Ragged Code
   CACHE STRING "Storages to build: folders of lib/Dialect/NMSparse/Storages")
 
 foreach(storage IN LISTS NM_SPARSE_STORAGES)

@@ -81,7 +81,9 @@ static int64_t countStoredOutputs(MatmulOp op) {
   if (DenseElementsAttr constant = op.getForm().getConstant())
     return constant.getType().getShape().back();
   if (!op.getStoredTile())
-    return cast<ShapedType>(op.getValues().getType()).getShape().back();
+    return cast<ShapedType>(op.getValues().getType())
+        .getShape()
+        .end()[op.getForm().isKMajor() ? -2 : -1];
   auto bits = cast<ShapedType>(op.getInnermostIndex().getType());
   return bits.getDimSize(bits.getRank() - 3) * BitmapTile::kOutputs;
 }
@@ -104,6 +106,7 @@ MatmulProblem MatmulProblem::get(MatmulOp op, int64_t dynamicTokens) {
   problem.hasAnyTokens = x.isDynamicDim(op.getXTokenDim());
   auto result = cast<RankedTensorType>(op.getInit().getType());
   problem.bitmap = op.getStoredTile();
+  problem.valuesKMajor = op.getForm().isKMajor();
   problem.outputs = result.getDimSize(*op.getResultMap().getResultPosition(
       getAffineDimExpr(op.getOutputLoop(), op.getContext())));
   if (ShapedType::isDynamic(problem.outputs))

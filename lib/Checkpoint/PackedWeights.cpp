@@ -85,6 +85,16 @@ static llvm::Expected<std::vector<Bytes>> pack(const LinearLayer &layer,
     pointers.push_back(array.data());
   if (nmsPack(&spec, data.bytes.data(), pointers.data()))
     return fail();
+  if (packed.getStorage().isKMajor()) {
+    // The data obeys its pattern, as it could be packed.
+    auto parts = packed.getStorage().pack(
+        type, ArrayRef(data.bytes.data(), data.bytes.size()),
+        [] { return InFlightDiagnostic(); });
+    std::vector<Bytes> arrays;
+    for (const PackedComponent &part : *parts)
+      arrays.emplace_back(part.data.begin(), part.data.end());
+    return arrays;
+  }
   if (!packed.getStorage().getStoredTile(type.getElementType()))
     return canonical;
   std::vector<Bytes> bitmaps = allocate(packed.getComponents());

@@ -56,7 +56,7 @@ Compiles linalg with sparse weights to GPU kernels.
                      empty for none. Default: those that NM_SPARSE_TUNED names,
                      between colons
   --storage S        of packed weights: auto (default; as the pattern and the
-                     elements say), canonical or bitmap
+                     elements say), canonical, bitmap or k_major
   --embed HOW        weights of other patterns that are 2:4, too, such as all of
                      1:4, as 2:4 for sparse tensor cores, and those of two
                      levels by their elements: auto (default; where the model
@@ -347,7 +347,7 @@ llvm::Error nm_sparse::parseCompileOptions(ArrayRef<const char *> arguments,
   line.addChoice("layout", options.pipeline.layout,
                  {"auto", "feature-major", "keep"});
   line.addChoice("storage", options.pipeline.storage,
-                 {"auto", "canonical", "bitmap"});
+                 {"auto", "canonical", "bitmap", "k_major"});
   line.addChoice("embed", options.pipeline.embed, {"auto", "always", "never"});
   line.addFlag("embed-checked", embedChecked);
   line.addValue("bind", [&](StringRef text) -> llvm::Error {

@@ -61,6 +61,7 @@ void nm_sparse::buildFrontPipeline(OpPassManager &pm,
   select.storage = options.storage;
   select.chip = options.chip;
   select.density = options.density;
+  select.layout = options.layout;
   if (!options.tokens.empty())
     select.tokens = *llvm::max_element(options.tokens);
   pm.addPass(createNMSparseSelectStoragePass(select));

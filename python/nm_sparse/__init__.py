@@ -37,6 +37,7 @@ from .packing.bitmap import (
     unpack_bitmap,
 )
 from .packing.free_bitmap import pack_free_bitmap, unpack_free_bitmap
+from .packing.k_major import k_major_shape, pack_k_major, unpack_k_major
 from .packing.ragged import pack_ragged
 from .packing.shuffled import decode, encode, search_order
 from .packing.two_four import Pattern
@@ -85,12 +86,14 @@ __all__ = [
     "find_tunable",
     "index_dtype",
     "innermost_weight",
+    "k_major_shape",
     "kept_importance",
     "kept_magnitude",
     "output_error",
     "pack",
     "pack_bitmap",
     "pack_free_bitmap",
+    "pack_k_major",
     "pack_ragged",
     "packed_shapes",
     "pattern_mask",
@@ -100,5 +103,6 @@ __all__ = [
     "tune",
     "unpack_bitmap",
     "unpack_free_bitmap",
+    "unpack_k_major",
     "write_packed",
 ]

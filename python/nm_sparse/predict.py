@@ -13,7 +13,7 @@ from .layers.specs import LinearSpec
 from .runtime.program import DEFAULT_CHIP, advise
 
 # The type of a packed weight, as the compiler prints it.
-_PACKED = re.compile(r"packed<(#nm_sparse\.\w+<)?(#nm_sparse\.encoding<[^>]*>)")
+_PACKED = re.compile(r"packed<(?:#nm_sparse\.(\w+)<)?(#nm_sparse\.encoding<[^>]*>)")
 
 
 class PredictedTime(NamedTuple):
@@ -44,7 +44,7 @@ class EstimatedTime(PredictedTime):
 class FormTimes(NamedTuple):
     """Of a layer whose weight is stored in one form for all numbers of tokens.
 
-    storage:   "canonical" or "bitmap".
+    storage:   "canonical", "bitmap" or "k_major".
     encoding:  by which it is stored: the layer's, or one that contains it.
     bytes:     of the packed weight.
     times:     microseconds, by the number of tokens.
@@ -130,7 +130,7 @@ def _find_form(layer: LinearSpec, options: Sequence[str]) -> Tuple[str, Encoding
     found = _PACKED.search(text)
     if found is None:
         raise compiler.CompileError("the program has no packed weight")
-    return ("bitmap" if found[1] else "canonical"), Encoding.parse(found[2])
+    return found[1] or "canonical", Encoding.parse(found[2])
 
 
 def _predict(

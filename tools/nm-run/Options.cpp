@@ -57,7 +57,8 @@ static llvm::Error parseDevice(StringRef text, Device &device) {
 /// Which numbers of tokens to compile and run for.
 static void addTokenOptions(CommandLine &line, RunOptions &options) {
   RunRequest &request = options.request;
-  line.addChoice("storage", request.storage, {"auto", "canonical", "bitmap"});
+  line.addChoice("storage", request.storage,
+                 {"auto", "canonical", "bitmap", "k_major"});
   line.addChoice("embed", request.embed, {"auto", "always", "never"});
   line.addFlag("embed-checked", request.embedChecked);
   line.addNumber<int64_t>("density", request.density, 0, 100);

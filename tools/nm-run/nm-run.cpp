@@ -31,7 +31,8 @@ Runs a function with seeded random inputs (weights pruned to their pattern).
                      operation determines; default 64
   --tokens LIST      compile for these numbers of tokens, such as 16,2048, where
                      theirs is dynamic, or for any (auto); default: the --size
-  --storage S        of packed weights: auto (default), canonical or bitmap
+  --storage S        of packed weights: auto (default), canonical, bitmap
+                     or k_major
   --embed HOW        weights of other patterns that are 2:4, too, as 2:4, and
                      those of two levels by their elements: auto (default; as
                      the model says), always or never

@@ -39,6 +39,8 @@ struct MatmulProblem {
   int64_t denseRows = 0;
   /// The tiles of the weight where it is stored as bitmaps.
   std::optional<BitmapTile> bitmap = {};
+  /// Values of the weight lie along the contraction.
+  bool valuesKMajor = false;
   /// Rows that the panels of a ragged weight are filled up to; 0 of others.
   int64_t raggedRows = 0;
   /// The share of the weight that is kept; an expected one for a free weight.

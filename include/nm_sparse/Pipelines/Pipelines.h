@@ -58,8 +58,9 @@ struct GPUPipelineOptions : public PassPipelineOptions<GPUPipelineOptions> {
       llvm::cl::init("auto")};
   PassOptions::Option<std::string> storage{
       *this, "storage",
-      llvm::cl::desc("form that packed weights are stored in: auto (as the "
-                     "pattern and the elements say), canonical or bitmap"),
+      llvm::cl::desc(
+          "form that packed weights are stored in: auto (as the "
+          "pattern and the elements say), canonical, bitmap or k_major"),
       llvm::cl::init("auto")};
   PassOptions::Option<std::string> embed{
       *this, "embed",

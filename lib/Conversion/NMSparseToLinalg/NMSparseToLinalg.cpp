@@ -45,7 +45,11 @@ struct MatmulToLinalg : public OpRewritePattern<MatmulOp> {
 
   LogicalResult matchAndRewrite(MatmulOp op,
                                 PatternRewriter &rewriter) const override {
-    if (structured && op.getStorageAttr())
+    bool isTile = op.getPlace(kFirstRowPlace) ||
+                  !cast<ShapedType>(op.getValues().getType()).hasStaticShape();
+    if (op.getForm().isKMajor() && isTile)
+      return rewriter.notifyMatchFailure(op, "it is a part of a contraction");
+    if (op.getStorageAttr() && (structured || op.getForm().isKMajor()))
       return rewriteStored(op, rewriter);
     Location loc = op.getLoc();
     auto valuesType = cast<RankedTensorType>(op.getValues().getType());
@@ -118,8 +122,9 @@ private:
     replaceByDense(rewriter, op, weight);
   }
 
-  /// Bitmaps and ragged panels, of which nm_sparse.unpack knows only those of
-  /// free weights. checkStructured refuses all that are tiles.
+  /// Bitmaps, values along the contraction and ragged panels, of which
+  /// nm_sparse.unpack knows only those of free weights. checkStructured refuses
+  /// all that are tiles.
   static LogicalResult rewriteStored(MatmulOp op, PatternRewriter &rewriter) {
     EncodingAttr encoding = op.getEncoding();
     // Ragged panels and the outer of two levels have panels of their own.
@@ -129,7 +134,7 @@ private:
                    .getShape()
                    .end()[-2];
       k = op.getContractionSize();
-    } else if (encoding.hasInnerLevel()) {
+    } else if (encoding.hasInnerLevel() || op.getForm().isKMajor()) {
       panels = cast<ShapedType>(op.getIndex().getType()).getShape().back();
       k = op.getNumWindows() * encoding.getWindowRows();
     } else {

@@ -90,7 +90,7 @@ Value nm_sparse::unpackStructured(OpBuilder &b, Location loc,
     dense = unpackBits(b, loc, *tile, dense, components[levels.size()]);
     levels = levels.drop_back();
   }
-  if (isTransposed && levels.empty())
+  if (form.isKMajor() || (isTransposed && levels.empty()))
     dense = transpose(b, loc, dense);
   for (int64_t i = int64_t(levels.size()) - 1; i >= 0; --i) {
     const SparsityLevel &level = levels[i];

@@ -42,9 +42,11 @@ struct MatmulLowering : TilePattern<TileMatmulOp> {
   LogicalResult
   matchAndRewrite(TileMatmulOp op, OneToNOpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
-    if (!op.getStoredTile() && op.getRhsOrder() != MajorOrder::MN)
-      return op.emitOpError("multiplies an rhs of (k, n), got ")
-             << *op.getIndexingMaps();
+    bool isKMajor = op.getSchedule().getOperandTiles().valuesKMajor;
+    if (!op.getStoredTile() && (op.getRhsOrder() == MajorOrder::K) != isKMajor)
+      return op.emitOpError("multiplies an rhs of ")
+             << (isKMajor ? "(n, k)" : "(k, n)") << ", got "
+             << op.getIndexingMaps().value_or(ArrayAttr());
     auto product = cast<ProductLoweringInterface>(
         Attribute(op.getSchedule().getProduct()));
     SmallVector<Value> accumulators(adaptor.getAcc());

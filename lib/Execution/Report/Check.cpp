@@ -40,6 +40,17 @@ static double getTolerance(Type type) {
   return 0;
 }
 
+/// The most of so many rows that a weight of `encoding` keeps, as a share: a
+/// last window of fewer rows may keep as many as others.
+static double getKeptShare(EncodingAttr encoding, double rows) {
+  double share = encoding.getDensity();
+  if (encoding.isFree() || encoding.hasInnerLevel())
+    return share;
+  double windows = std::ceil(rows / double(encoding.getWindowRows()));
+  double kept = windows * double(encoding.getKeptRows());
+  return std::max(share, std::min(1.0, kept / rows));
+}
+
 /// The error of sums of a contraction of floats of 8 or 16 bits where tensor
 /// cores add them up. Those of Hopper add the products of 16 rows at a time, of
 /// 8-bit floats those of 32, and round each sum towards zero, which is half of
@@ -70,7 +81,7 @@ static double getSummationTolerance(linalg::LinalgOp op) {
       double least = isByte && alwaysEmbeds(encoding, {2, 4}) ? 0.5 : 0;
       if (isHalf && encoding.getBlockN() % panel != 0)
         least = 1;
-      rows *= std::max(encoding.getDensity(), least);
+      rows *= std::max(getKeptShare(encoding, rows), least);
     }
   // With bytes, even one sum drops more bits than other roundings allow for.
   return isByte ? std::ldexp(std::max(1.0, rows / 32), -14)

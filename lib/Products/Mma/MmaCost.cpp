@@ -180,7 +180,7 @@ static void proposeNarrowProducers(ScheduleEnumerator &to) {
 }
 
 static void propose(ScheduleEnumerator &to) {
-  if (!to.problem.tensorCores || to.problem.bitmap)
+  if (!to.problem.tensorCores || to.problem.bitmap || to.problem.valuesKMajor)
     return;
   proposeOrdinary(to);
   proposeProducers(to);

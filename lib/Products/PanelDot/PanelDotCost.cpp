@@ -178,7 +178,7 @@ static bool fitsRegisters(const PanelDotCounts &counts) {
 /// reads at once, and of CTAs that share a tile.
 static void propose(ScheduleEnumerator &to) {
   int64_t perLane = kReadBytes / to.problem.elementBytes;
-  if (to.problem.bitmap || to.problem.raggedRows ||
+  if (to.problem.bitmap || to.problem.valuesKMajor || to.problem.raggedRows ||
       to.problem.tokens > kMostTokens || to.problem.elementBytes > 4 ||
       to.problem.elementBytes < 2 || to.encoding.getBlockN() % perLane != 0)
     return;

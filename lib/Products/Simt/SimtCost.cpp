@@ -169,7 +169,7 @@ static void proposeProducers(ScheduleEnumerator &to, Choices choices) {
 
 static void propose(ScheduleEnumerator &to) {
   // Only for f32: elements of 8 bits have no tensor cores here, either.
-  if (to.problem.tensorCores || to.problem.bitmap ||
+  if (to.problem.tensorCores || to.problem.bitmap || to.problem.valuesKMajor ||
       to.problem.elementBytes != 4)
     return;
   Choices choices;

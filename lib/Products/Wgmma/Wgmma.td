@@ -20,8 +20,7 @@ def NMTile_WgmmaAttr : NMTile_Attr<"Wgmma", "wgmma",
     Multiplies f16 and bf16 on sm_90a, and sums in f32. Four warps along outputs form
     a warpgroup, which multiplies 64, 128, 192 or 256 tokens by a multiple of 64
     outputs. The 64 outputs of an instruction read the same rows, so panels must be
-    a multiple of 64 outputs. The 64 outputs of an instruction share the rows that they read, so
-    panels are a multiple of 64 outputs.
+    a multiple of 64 outputs.
 
     | field | meaning | legal | default |
     |---|---|---|---|

@@ -172,8 +172,9 @@ static void addSharedTiles(ScheduleEnumerator &to) {
 
 void nm_sparse::proposeWgmma(ScheduleEnumerator &to) {
   // The 64 outputs of a product share their rows.
-  if (!to.problem.tensorCores || to.problem.bitmap || to.chip.wgmma == 0 ||
-      !to.problem.gathersWords() || to.encoding.getBlockN() % 64 != 0)
+  if (!to.problem.tensorCores || to.problem.bitmap || to.problem.valuesKMajor ||
+      to.chip.wgmma == 0 || !to.problem.gathersWords() ||
+      to.encoding.getBlockN() % 64 != 0)
     return;
   addTiles(to);
   addSharedTiles(to);

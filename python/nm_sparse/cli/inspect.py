@@ -114,7 +114,8 @@ def packed_row(checkpoint: Checkpoint, name: str, is_quick: bool) -> Dict[str, A
     packed = place.described
     if not is_quick:
         density = PackedTensor(checkpoint.read_packed(name)).density
-    stored = "bitmap" if read_description(place.text)[1] else "packed"
+    storage = read_description(place.text)[1]
+    stored = "packed" if storage == "canonical" else storage
     size = _size(checkpoint, name)
     return _row(
         name, packed.shape, packed.dtype, stored, size, packed.encoding, density

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Packed weights in safetensors files, as docs/Encoding.md says (sections 5 and 6).
 
-A file holds a weight in canonical form, or as bitmaps, as kernels read it.
+A file holds a weight in canonical form, or as bitmaps or with K-major values, as
+kernels read it.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from ..packing.bitmap import (
     pack_bitmap,
     unpack_bitmap,
 )
+from ..packing.k_major import pack_k_major, unpack_k_major
 from .tensor_file import (
     DTYPES,
     FILE_TYPES,
@@ -30,7 +32,9 @@ from .tensor_file import (
     write_tensors,
 )
 
-BITMAP_VERSIONS = {1: 4, 2: 6}  # by the version of the canonical form
+# The versions of other forms, by the version of the canonical one.
+VERSIONS = {"bitmap": {1: 4, 2: 6}, "k_major": {1: 12}}
+STORAGES = ("canonical", *VERSIONS)
 COMPONENTS = ("values", "index", "offsets", "inner_index", "perm", "bits")
 # Beside elements of 8 bits: scales of the outputs, and of what they are multiplied by.
 SCALE, INPUT_SCALE = "scale", "input_scale"
@@ -61,6 +65,13 @@ def _bitmaps(packed: Packed) -> Dict[str, np.ndarray]:
     return {"values": values, **components, "bits": bits}
 
 
+def _k_major(packed: Packed) -> Dict[str, np.ndarray]:
+    _, *sizes = extents(packed.encoding, packed.shape)
+    own = packed.values, packed.index, *sizes
+    values, index = pack_k_major(packed.encoding, *own)
+    return {"values": values, "index": index}
+
+
 def _metadata(packed: Packed, version: int) -> str:
     keys = {**json.loads(packed.metadata()), "version": version}
     return json.dumps(keys, sort_keys=True, separators=(",", ":"))
@@ -76,8 +87,9 @@ def stored_tensors(
             f"weight {name!r} is {packed.dtype}: legal is {', '.join(FILE_TYPES)}"
         )
     version, components = packed.encoding.version, dict(packed.components)
-    if storage == "bitmap":
-        version, components = BITMAP_VERSIONS.get(version, 0), _bitmaps(packed)
+    if storage != "canonical":
+        lay_out = {"bitmap": _bitmaps, "k_major": _k_major}[storage]
+        version, components = VERSIONS[storage].get(version, 0), lay_out(packed)
     tensors = {
         f"{name}.{part}": (
             FILE_TYPES[packed.dtype]
@@ -95,13 +107,14 @@ def write_packed(
 ) -> None:
     """Writes packed weights, by name, to a safetensors file: whole, or not at all.
 
-    storage:  "canonical", or "bitmap" for the form that kernels read, which only
-              weights of n:m levels have.
+    storage:  "canonical"; or for a form that kernels read "bitmap", which only weights
+              of n:m levels have, or "k_major", which those of one level have.
 
     Raises EncodingError when a weight has no such form or its type no place in a file.
     """
-    if storage not in ("canonical", "bitmap"):
-        raise EncodingError(f"storage is {storage!r}: legal is 'canonical' or 'bitmap'")
+    if storage not in STORAGES:
+        legal = ", ".join(map(repr, STORAGES))
+        raise EncodingError(f"storage is {storage!r}: legal is {legal}")
     tensors: Dict[str, _Tensor] = {}
     metadata: Dict[str, str] = {}
     for name, packed in weights.items():
@@ -233,19 +246,21 @@ def place_parts(place: PackedPlace, names: Container[str]) -> List[str]:
     return [name for name in own if name in names]
 
 
-def read_description(text: str) -> Tuple[Packed, bool]:
-    """What metadata says: the weight without its components, and whether they are
-    bitmaps. Raises EncodingError."""
+def read_description(text: str) -> Tuple[Packed, str]:
+    """What metadata says: the weight without its components, and their form. Raises
+    EncodingError."""
     try:
         keys: Dict[str, Any] = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise EncodingError(f"metadata is not JSON: {error}") from None
     stored = keys.get("version") if isinstance(keys, dict) else None
-    canonical = [c for c, version in BITMAP_VERSIONS.items() if stored == version]
-    if canonical:
-        text = json.dumps({**keys, "version": canonical[0]})
+    storage = "canonical"
+    for form, versions in VERSIONS.items():
+        for canonical, version in versions.items():
+            if stored == version:
+                text, storage = json.dumps({**keys, "version": canonical}), form
     try:
-        return Packed.from_tensors({}, text), bool(canonical)
+        return Packed.from_tensors({}, text), storage
     except (TypeError, KeyError) as error:
         raise EncodingError(f"metadata is not legal: {error!r}") from None
 
@@ -277,7 +292,7 @@ def _component(
 
 
 def _read(prefix: str, text: str, find: Callable[[str], TensorFile]) -> Packed:
-    packed, is_bitmap = read_description(text)
+    packed, storage = read_description(text)
     e, shape = packed.encoding, packed.shape
     if packed.dtype not in FILE_TYPES:
         raise EncodingError(
@@ -288,7 +303,7 @@ def _read(prefix: str, text: str, find: Callable[[str], TensorFile]) -> Packed:
     legal = (FILE_TYPES[packed.dtype],)
     values = _component(find, f"{prefix}values", legal)
     components = {"values": values}
-    if is_bitmap:
+    if storage == "bitmap":
         one, k, n = _innermost(e, shape)
         bitmap_shape(one, k, n, DTYPES[legal[0]][0] // 8)
         bits = _component(find, f"{prefix}bits", ("U32", "I32"))
@@ -300,6 +315,10 @@ def _read(prefix: str, text: str, find: Callable[[str], TensorFile]) -> Packed:
         wide = part in ("offsets", "perm")
         legal = ("U32", "I32") if wide else (*_POSITIONS.values(), "I16", "I32")
         components[part] = _component(find, f"{prefix}{part}", legal)
+    if storage == "k_major":
+        _, *sizes = extents(e, shape)
+        both = unpack_k_major(e, values, components["index"], *sizes)
+        components = dict(zip(("values", "index"), both))
     return Packed(components, e, shape, packed.dtype)
 
 

@@ -1,2 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Packed layouts: the canonical one, shuffled outputs, bitmaps and ragged panels."""
+"""Packed layouts: the canonical one, shuffled outputs, bitmaps, ragged panels and
+K-major values."""

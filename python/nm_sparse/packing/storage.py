@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Packed weights as kernels read them (docs/Encoding.md, section 7).
 
-Which layout that is the manifest of a program says: the canonical one, bitmaps or
-ragged panels, of the encoding that the weight has or, where the compiler found that
-all weights of it are of another one, too, of that.
+Which layout that is the manifest of a program says: the canonical one, bitmaps,
+ragged panels or K-major values, of the encoding that the weight has or, where the
+compiler found that all weights of it are of another one, too, of that.
 """
 
 from __future__ import annotations
@@ -16,11 +16,12 @@ from ..encoding import Encoding, EncodingError, Packed
 from .bitmap import innermost_weight, pack_bitmap
 from .canonical import decode, encode
 from .free_bitmap import pack_free_bitmap
+from .k_major import pack_k_major
 from .ragged import pack_ragged
 
 _CANONICAL = (1, 2, 3, 7, 8, 9)
 _BITMAP, _FREE_BITMAP, _NESTED_BITMAP = 4, 5, 6
-_RAGGED = (10, 11)
+_RAGGED, _K_MAJOR = (10, 11), 12
 
 
 def store(packed: Packed, weight: Mapping[str, Any]) -> List[np.ndarray]:
@@ -70,6 +71,10 @@ def _lay_out(packed: Packed, layout: int) -> Dict[str, np.ndarray]:
         return {"values": values, "bits": bits}
     if layout in _RAGGED:
         return pack_ragged(packed)
+    if layout == _K_MAJOR:
+        own = packed.values, packed.index, *_sizes(packed)
+        values, index = pack_k_major(packed.encoding, *own)
+        return {"values": values, "index": index}
     raise EncodingError(
         f"the program takes weights of layout {layout}, which this package does not "
         "know: install package and compiler of one version"
@@ -78,7 +83,11 @@ def _lay_out(packed: Packed, layout: int) -> Dict[str, np.ndarray]:
 
 def _bitmap(packed: Packed, index: np.ndarray) -> Tuple[np.ndarray, np.ndarray]:
     """Bitmaps of the innermost level."""
-    e, shape = packed.encoding, packed.shape
-    k, outputs = shape[e.dim], shape[2 * len(shape) - 3 - e.dim]
-    level, k, outputs = innermost_weight(e, k, outputs)
+    level, k, outputs = innermost_weight(packed.encoding, *_sizes(packed))
     return pack_bitmap(level, packed.values, index, k, outputs)
+
+
+def _sizes(packed: Packed) -> Tuple[int, int]:
+    """The extents of the contraction and of the outputs."""
+    dim, shape = packed.encoding.dim, packed.shape
+    return shape[dim], shape[2 * len(shape) - 3 - dim]

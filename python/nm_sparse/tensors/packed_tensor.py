@@ -106,7 +106,7 @@ class PackedTensor:
         """Writes a safetensors file that holds this weight alone, whole or not at all.
 
         name:     of the weight: its tensors are `name.values` and so on.
-        storage:  "canonical", or "bitmap" for the form that kernels read.
+        storage:  "canonical", or "bitmap" or "k_major" for a form that kernels read.
 
         Raises EncodingError when the weight has no such form or is f64.
         """

@@ -297,7 +297,7 @@ def test_inspect(model, tmp_path, capsys):
     assert all(row["density"] is None for row in report(capsys)["tensors"])
 
 
-@pytest.mark.parametrize("storage", ["canonical", "bitmap"])
+@pytest.mark.parametrize("storage", ["canonical", "bitmap", "k_major"])
 def test_inspect_packed_weights(tmp_path, capsys, storage):
     e, path = Encoding("8:32", block=(1, 4), dim=1), tmp_path / "packed"
     packed = pack(prune(random((24, 64)), e), e)
@@ -308,7 +308,7 @@ def test_inspect_packed_weights(tmp_path, capsys, storage):
     for row in rows:
         assert row["encoding"] == str(e) and row["shape"] == [24, 64]
         assert row["density"] == 0.25
-        assert row["stored"] == ("packed" if storage == "canonical" else "bitmap")
+        assert row["stored"] == ("packed" if storage == "canonical" else storage)
     sizes = [t.size for t in TensorFile(path).tensors.values()]
     assert sum(row["bytes"] for row in rows) == sum(sizes)
     assert run("inspect", path, "--json", "--quick") == 0

@@ -64,6 +64,26 @@ def test_bitmaps(tmp_path_factory, case):
     same(read_packed(path)["w"], packed)
 
 
+@settings(max_examples=150, deadline=None)
+@given(case=sparse_weights(types=TYPES))
+def test_k_major_values(tmp_path_factory, case):
+    weight, encoding, dtype = case
+    path = tmp_path_factory.getbasetemp() / "k_major.safetensors"
+    packed = encode(weight, encoding, dtype)
+    if encoding.inner is not None:
+        with pytest.raises(EncodingError, match="encoding is of two levels: legal"):
+            write_packed(path, {"w": packed}, "k_major")
+        return
+    write_packed(path, {"w": packed}, "k_major")
+    assert json.loads(TensorFile(path).metadata["w.nm_sparse"])["version"] == 12
+    tensors = TensorFile(path).tensors
+    assert set(tensors) == {"w.values", "w.index"}
+    *batch, rows, outputs = packed.values.shape
+    size = (*batch, outputs, -(-rows // 16) * 16)
+    assert tuple(tensors["w.values"].shape) == size
+    same(read_packed(path)["w"], packed)
+
+
 @pytest.mark.parametrize("v, m", [(64, 5), (64, 8), (128, 20)])
 def test_bitmaps_of_two_levels(tmp_path, v, m):
     encoding = Encoding(4, m, (1, v), dim=1, inner=Level(2, 4))
@@ -105,11 +125,16 @@ def test_several_weights(tmp_path):
 
 
 def test_what_cannot_be_written(tmp_path):
-    with pytest.raises(EncodingError, match="storage is 'x': legal is 'canonical'"):
+    legal = "legal is 'canonical', 'bitmap', 'k_major'"
+    with pytest.raises(EncodingError, match=f"storage is 'x': {legal}"):
         write_packed(tmp_path / "w", {}, "x")
     double = encode(np.eye(4), Encoding(2, 4))
     with pytest.raises(EncodingError, match="weight 'w' is f64: legal is"):
         write_packed(tmp_path / "w", {"w": double})
+    for e in (Encoding.free(), Encoding(2, 4, order="shuffled")):
+        packed = encode(np.eye(4, dtype=np.float32), e)
+        with pytest.raises(EncodingError, match="legal for K-major values is one n:m"):
+            write_packed(tmp_path / "w", {"w": packed}, "k_major")
     assert not list(tmp_path.iterdir())
 
 
@@ -136,6 +161,29 @@ def test_damage_is_named(tmp_path, change, error, message):
     tensors["w.bits"][1][0, 0, 0] ^= change.get("bit", 0) << 29
     tensors.pop(change.get("tensor"), None)
     write_tensors(path, tensors, {"w.nm_sparse": text})
+    with pytest.raises(error, match=message) as raised:
+        read_packed(path)
+    assert str(path) in str(raised.value)
+
+
+@pytest.mark.parametrize("change, error, message", [
+    ({"shape": [4, 80]}, EncodingError, "values has shape"),
+    ({"dtype": "f16"}, EncodingError, "w.values is F32: legal is F16"),
+    ({"version": 7}, EncodingError, "version 7 of 2:4, which has version 1"),
+    ({"tensor": "w.index"}, CheckpointError, "there is no tensor 'w.index'"),
+    ({"index": 3}, EncodingError, "legal is strictly increasing and below 4"),
+    ({"padding": 1}, EncodingError, "behind the 4 rows that are kept"),
+])  # fmt: skip
+def test_damage_to_k_major_values_is_named(tmp_path, change, error, message):
+    path = tmp_path / "damaged.safetensors"
+    write_packed(path, {"w": two_four()}, "k_major")
+    file = TensorFile(path)
+    metadata = {**json.loads(file.metadata["w.nm_sparse"]), **change}
+    tensors = {name: (t.dtype, file.read(name)) for name, t in file.tensors.items()}
+    tensors["w.index"][1][0, 0] |= change.get("index", 0)
+    tensors["w.values"][1][0, 4] = change.get("padding", 0)
+    tensors.pop(change.get("tensor"), None)
+    write_tensors(path, tensors, {"w.nm_sparse": json.dumps(metadata)})
     with pytest.raises(error, match=message) as raised:
         read_packed(path)
     assert str(path) in str(raised.value)

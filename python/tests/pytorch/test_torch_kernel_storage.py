@@ -24,7 +24,7 @@ from nm_sparse.torch.layers import kernels, shared_kernels  # noqa: E402
 from nm_sparse.torch.models import kernel_storage  # noqa: E402
 from nm_sparse.torch.weight.stored_forms import STORED, StoredForm  # noqa: E402
 
-LAYOUTS = {"canonical": 1, "bitmap": 4}
+LAYOUTS = {"canonical": 1, "bitmap": 4, "k_major": 12}
 
 
 def form_of(spec, storage, encoding=None):
@@ -144,21 +144,24 @@ def bytes_of(model):
 ALL = dict.fromkeys((16, 17, 18, 40, 24, 12), "bitmap")
 
 
-def test_all_layers_become_bitmaps(monkeypatch):
-    Kernels(monkeypatch, ALL)
+@pytest.mark.parametrize(
+    "form, said", [("bitmap", "bitmaps"), ("k_major", "K-major values")]
+)
+def test_all_layers_are_stored_so(monkeypatch, form, said):
+    Kernels(monkeypatch, dict.fromkeys(ALL, form))
     block = Block()
     before = bytes_of(block)
     report = store_for_kernels_(block)
     assert report.changed == NAMES and report.left == {}
-    assert set(storages(block).values()) == {"bitmap"}
+    assert set(storages(block).values()) == {form}
     assert not any(layer.weight.requires_grad for layer in block.modules()
                    if isinstance(layer, NMLinear))  # fmt: skip
     assert (report.bytes_before, report.bytes_after) == (before, bytes_of(block))
     text = str(report)
     assert "7 of 7 layers changed; all weights take 0.0 MiB" in text
-    assert text.splitlines()[2].split()[:2] == ["q_proj", "bitmap"]
+    assert text.splitlines()[2].split()[:2] == ["q_proj", form]
     again = store_for_kernels_(block)
-    assert set(again.left.values()) == {"its kernels read bitmaps"}
+    assert set(again.left.values()) == {f"its kernels read {said}"}
     assert again.bytes_before == again.bytes_after == report.bytes_after
     Kernels(monkeypatch, dict.fromkeys(ALL, "canonical"))
     block.train().requires_grad_()

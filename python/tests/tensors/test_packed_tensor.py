@@ -130,11 +130,13 @@ def test_files(tmp_path_factory, case, name):
                           bits_of(packed.to_dense()))  # fmt: skip
 
 
-def test_bitmaps_are_read_as_well(tmp_path):
+@pytest.mark.parametrize("storage, other", [("bitmap", "bits"), ("k_major", "index")])
+def test_other_forms_are_read_as_well(tmp_path, storage, other):
     weight = np.random.default_rng(2).standard_normal((40, 96)).astype(np.float32)
     packed = pack(prune(weight, Encoding(2, 4, dim=1)), Encoding(2, 4, dim=1))
-    packed.save(tmp_path / "w", storage="bitmap")
-    assert set(TensorFile(tmp_path / "w").tensors) == {"weight.values", "weight.bits"}
+    packed.save(tmp_path / "w", storage=storage)
+    names = {"weight.values", f"weight.{other}"}
+    assert set(TensorFile(tmp_path / "w").tensors) == names
     same(PackedTensor.load(tmp_path / "w").packed, packed.packed)
 
 

@@ -47,13 +47,20 @@ tensor::ExtractSliceOp sliceX(OpBuilder &b, MatmulOp op,
                               ArrayRef<OpFoldResult> offsets,
                               ArrayRef<OpFoldResult> sizes);
 
+/// Number of columns that a tile of stored values takes: those of its outputs,
+/// or, at the ragged edge, of a whole tile when the padding of `columns` holds
+/// one.
+OpFoldResult getStoredCount(OpBuilder &b, int64_t columns, OpFoldResult offset,
+                            OpFoldResult size);
+
 /// The part of `component`, which has so many rows for each window, at these
-/// columns of a tile.
+/// columns of a tile. `rowsLast`: columns come before rows.
 tensor::ExtractSliceOp sliceWindows(OpBuilder &b, MatmulOp op, Value component,
                                     int64_t rows, OpFoldResult column,
                                     OpFoldResult columns,
                                     ArrayRef<OpFoldResult> offsets,
-                                    ArrayRef<OpFoldResult> sizes);
+                                    ArrayRef<OpFoldResult> sizes,
+                                    bool rowsLast = false);
 
 /// Fails for a part of the contraction of a free weight: which values are those
 /// of some rows, only all of it says.

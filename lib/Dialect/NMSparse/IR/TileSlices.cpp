@@ -154,12 +154,20 @@ bool nm_sparse::hasAllOutputs(MatmulOp op, ArrayRef<OpFoldResult> offsets,
          isConstantIntValue(sizes[n], init.getDimSize(*dim));
 }
 
-tensor::ExtractSliceOp nm_sparse::sliceWindows(OpBuilder &b, MatmulOp op,
-                                               Value component, int64_t rows,
-                                               OpFoldResult column,
-                                               OpFoldResult columns,
-                                               ArrayRef<OpFoldResult> offsets,
-                                               ArrayRef<OpFoldResult> sizes) {
+OpFoldResult nm_sparse::getStoredCount(OpBuilder &b, int64_t columns,
+                                       OpFoldResult offset, OpFoldResult size) {
+  FailureOr<int64_t> bound = getKnownUpperBound(size);
+  if (succeeded(bound) && *bound > 0 && !ShapedType::isDynamic(columns) &&
+      columns % *bound == 0 && getKnownDivisor(offset) % *bound == 0)
+    return b.getIndexAttr(*bound);
+  return size;
+}
+
+tensor::ExtractSliceOp
+nm_sparse::sliceWindows(OpBuilder &b, MatmulOp op, Value component,
+                        int64_t rows, OpFoldResult column, OpFoldResult columns,
+                        ArrayRef<OpFoldResult> offsets,
+                        ArrayRef<OpFoldResult> sizes, bool rowsLast) {
   unsigned w = op.getReductionLoop();
   auto multiply = [&](OpFoldResult windows) {
     return affine::makeComposedFoldedAffineApply(
@@ -167,6 +175,10 @@ tensor::ExtractSliceOp nm_sparse::sliceWindows(OpBuilder &b, MatmulOp op,
   };
   SmallVector<OpFoldResult> partOffsets = {multiply(offsets[w]), column};
   SmallVector<OpFoldResult> partSizes = {multiply(sizes[w]), columns};
+  if (rowsLast) {
+    std::swap(partOffsets[0], partOffsets[1]);
+    std::swap(partSizes[0], partSizes[1]);
+  }
   if (op.hasBatchedWeight()) {
     partOffsets.insert(partOffsets.begin(), offsets[0]);
     partSizes.insert(partSizes.begin(), sizes[0]);

@@ -207,9 +207,13 @@ std::optional<TileDim> AccumulatorAttr::getFragmentRows() const {
   if (unit.size() < 2 || elements.size() < 2)
     return std::nullopt;
   TileDim rows = unit[1].dim, columns = unit[0].dim;
+  // The rows of 16 x 8 are in order, or those of a lane are neighbours.
+  bool inOrder = unit[1] == LayoutDigit{rows, 8, 1} &&
+                 elements[1] == LayoutDigit{rows, 2, 8};
+  bool inPairs = unit[1] == LayoutDigit{rows, 8, 2} &&
+                 elements[1] == LayoutDigit{rows, 2, 1};
   bool isFragment = rows != columns && unit[0] == LayoutDigit{columns, 4, 2} &&
-                    unit[1] == LayoutDigit{rows, 8, 1} &&
                     elements[0] == LayoutDigit{columns, 2, 1} &&
-                    elements[1] == LayoutDigit{rows, 2, 8};
+                    (inOrder || inPairs);
   return isFragment ? std::optional(rows) : std::nullopt;
 }

@@ -252,6 +252,20 @@ static LogicalResult verifyPanelOffset(TileMatmulOp op) {
   return success();
 }
 
+/// Checks that values along the contraction are what the product reads, and
+/// that they are stored so.
+static LogicalResult verifyValuesOrder(TileMatmulOp op) {
+  bool isStored = op.getForm().isKMajor();
+  bool isRead = op.getSchedule().getOperandTiles().valuesKMajor;
+  if (isStored == isRead && (!isStored || op.getRhsOrder() == MajorOrder::K))
+    return success();
+  return op.emitOpError("with product = ")
+         << op.getSchedule().getProduct().getProductName() << " reads values "
+         << (isRead ? "of storage = k_major, and an rhs of (n, k)"
+                    : "row by row")
+         << ", got " << op.getForm();
+}
+
 LogicalResult TileMatmulOp::verify() {
   EncodingAttr encoding = getEncoding();
   ScheduleAttr schedule = getSchedule();
@@ -285,6 +299,8 @@ LogicalResult TileMatmulOp::verify() {
     return failure();
   if (getStoredTile())
     return verifyStoredTiles(*this);
+  if (failed(verifyValuesOrder(*this)))
+    return failure();
   if (failed(verifyTile(*this, "rhs", rhs, {rows, outputs}, getRhsOrder())))
     return failure();
   if (getInFlight() && !schedule.getRingUse().staysInFlight)

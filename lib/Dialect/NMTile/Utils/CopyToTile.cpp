@@ -34,8 +34,8 @@ TileLayout nm_sparse::chooseTileLayout(const PromotedOperand &operand,
   Type element = getElementTypeOrSelf(operand.source);
   auto tile = MemRefType::get(shape, element);
   // Threads read tiles of 8 bits as they are, the accelerator writes lines.
-  bool isRead8 =
-      element.getIntOrFloatBitWidth() == 8 && !schedule.hasBulkBits();
+  bool isRead8 = element.getIntOrFloatBitWidth() == 8 &&
+                 !schedule.hasBulkBits() && !tiles.valuesKMajor;
   if (isRead8 || !hasWholeLines(tile))
     return TileLayout::Rows;
   return schedule.hasBulkValues() ? TileLayout::SwizzledBlocks : tiles.lines;

@@ -46,8 +46,8 @@ class Argument:
     target:      name of the tensor in the model's state_dict; of a weight that of its
                  values, without ".values"; of an input its name.
     type:        in MLIR.
-    components:  of a weight, name of the tensor by name of the component; of one that
-                 is stored as bitmaps, of the buffers that the layer has.
+    components:  of a weight, name of the tensor by name of the component; of one in
+                 another form than the canonical one, of those that the layer has.
     spec:        of a weight, its encoding, shape, type and storage.
     """
 

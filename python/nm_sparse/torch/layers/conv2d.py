@@ -189,7 +189,7 @@ class NMConv2d(PackedState):
 
     @property
     def storage(self) -> str:
-        """The form of the weight: "canonical", or "bitmap"."""
+        """The form of the weight: "canonical", "bitmap" or "k_major"."""
         return self.weight.storage
 
     def store_(self, storage: str) -> "NMConv2d":

@@ -11,7 +11,7 @@
 The result [B, N, P, Q] is `channels_last` where x is. On CUDA `conv_kernels.py` runs
 compiled kernels. Elsewhere the weight is unpacked: that is the reference. Gradients are
 those of a dense convolution; the one of the values is gathered where the weight has
-any. A weight stored as bitmaps has none.
+any. A weight that is not in canonical form has none.
 """
 
 from __future__ import annotations

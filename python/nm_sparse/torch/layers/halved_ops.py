@@ -101,6 +101,8 @@ def halves_of(weight: Sequence[Tensor], spec: LinearSpec) -> List[Parts]:
         at = half // OUTPUTS
         return [[one[:at] for one in weight], [one[at:] for one in weight]]
     at = half // spec.encoding.block[1]
+    if spec.storage == "k_major":
+        return [[values[:half], index[:, :at]], [values[half:], index[:, at:]]]
     return [[values[:, :half], index[:, :at]], [values[:, half:], index[:, at:]]]
 
 

@@ -206,19 +206,21 @@ class NMLinear(QuantizedInput, DecodeForm, PackedState, nn.Linear):
         """Stores the weight in another form, in place, and in no other.
 
         storage:  "canonical": `values` and `index`, which can be trained, and of which
-                  kernels make what they read, beside it; or "bitmap", which many
-                  kernels read as it is (section 7 of docs/Encoding.md), for inference.
+                  kernels make what they read, beside it; or "bitmap" or "k_major",
+                  which kernels read as it is (section 7 of docs/Encoding.md), for
+                  inference.
 
         Bitmaps have the component `bits` in the place of the last index, and `values`
-        in another order; the weight stops requiring gradients, and back in the
-        canonical form it does so after `requires_grad_()`. Going back gives the same
-        bits. A `state_dict` has the canonical form, a copy; `load_state_dict` takes it.
+        in another order; "k_major" has `values` transposed. The weight stops requiring
+        gradients, and back in the canonical form it does so after `requires_grad_()`.
+        Going back gives the same bits. A `state_dict` has the canonical form, a copy;
+        `load_state_dict` takes it.
         Where `to` gives the elements a type of another size, bitmaps are made anew, and
         a type of 8 bytes, which has none, leaves the canonical form.
 
         Returns the layer. Raises EncodingError when its weight has no such form:
         bitmaps need elements of at most 4 bytes and, of two levels, outer panels of a
-        multiple of 32 outputs.
+        multiple of 32 outputs; "k_major" needs one level with order = identity.
         """
         shape = (self.out_features, self.in_features)
         spec = self.linear_spec

@@ -14,8 +14,8 @@ pattern like any other element, and may change. Of an activation with a smooth
 derivative the backward pass computes the sums before it a second time, by another call
 of the operator, rather than keep them; of ReLU the result says what it needs.
 
-A weight stored as bitmaps (`spec.storage`) is for inference: x has a gradient, `values`
-has none.
+A weight that is not in canonical form (`spec.storage`) is for inference: x has a
+gradient, `values` has none.
 """
 
 from __future__ import annotations
@@ -316,7 +316,7 @@ def cast_weight(
         return list(weight), s
     if torch.is_grad_enabled():
         refuse_training(weight, s)
-    if dtype.itemsize != s.torch_dtype.itemsize:  # on which bitmaps depend
+    if s.storage == "bitmap" and dtype.itemsize != s.torch_dtype.itemsize:
         weight, s = from_storage(weight, s), replace(s, storage="canonical")
     values = weight[0].to(dtype)
     text = with_fields(s.text, dtype=DTYPE_NAMES[dtype])

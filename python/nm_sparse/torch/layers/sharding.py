@@ -37,11 +37,11 @@ def slice_weight(weight: PackedWeight, dim: int, begin: int, end: int) -> Packed
     """Outputs (`dim` 0) or inputs (`dim` 1) `begin` to `end - 1`, in the same memory.
 
     Raises EncodingError where that cuts a panel or a window, of outputs of a shuffled
-    weight, and of a weight that is stored as bitmaps.
+    weight, and of a weight that is not in canonical form.
     """
     if weight.storage != "canonical":
         raise EncodingError(
-            "the weight is stored as bitmaps, which cannot be sliced: call "
+            f"the weight is stored as {weight.storage!r}, which cannot be sliced: call "
             'store_("canonical") of its layer first'
         )
     slices = component_slices(weight.encoding, weight.matrix, dim, begin, end)

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """`store_for_kernels_`: layers that hold their weights as their kernels read them.
 
-Kernels that read bitmaps are given a second copy of a weight that is held in canonical
-form. For inference the layer may hold the bitmaps, and nothing else.
+Kernels that read bitmaps or K-major values are given a second copy of a weight that is
+held in canonical form. For inference the layer may hold what they read, and nothing
+else.
 """
 
 from __future__ import annotations
@@ -31,6 +32,12 @@ from .report import table
 
 Filter = Callable[[nn.Module, str], bool]
 _MIB = 1 << 20
+# How reports call the forms of weights.
+_FORMS = {
+    "canonical": "the canonical form",
+    "bitmap": "bitmaps",
+    "k_major": "K-major values",
+}
 
 
 @dataclass(frozen=True)
@@ -131,13 +138,14 @@ def store_for_kernels_(
     filter_fn:  called with each packed layer and its name: False leaves it as it is.
 
     Programs are compiled here, and not by the first call. A layer that becomes bitmaps
-    is `NMLinear.store_("bitmap")`: its weight stops requiring gradients. Layers in
-    training mode whose weights require gradients stay as they are; so do those whose
-    weights are tied, and both of a gated MLP where one must. Layers of one input that
-    become bitmaps lie one behind the other then: compiled and captured graphs multiply
-    by them as by one weight, and their results are parts of one tensor there. A layer
-    with `decode_to` holds the form for few tokens where all others are for its dense
-    copy, and else that of its other kernels, with the second form beside it.
+    is `NMLinear.store_("bitmap")`, and one with K-major values `store_("k_major")`: its
+    weight stops requiring gradients. Layers in training mode whose weights require
+    gradients stay as they are; so do those whose weights are tied, and both of a gated
+    MLP where one must. Layers of one input that become bitmaps lie one behind the other
+    then: compiled and captured graphs multiply by them as by one weight, and their
+    results are parts of one tensor there. A layer with `decode_to` holds the form for
+    few tokens where all others are for its dense copy, and else that of its other
+    kernels, with the second form beside it.
 
     Returns a report of all packed layers.
     """
@@ -358,8 +366,7 @@ def _apply(layer: NMLinear, name: str, planned: Union[StoredForm, str]) -> Store
     if isinstance(planned, StoredForm):
         layer.store_(planned.storage)
         if layer.storage == storage:
-            read = "bitmaps" if storage == "bitmap" else "the canonical form"
-            reason = f"its kernels read {read}"
+            reason = f"its kernels read {_FORMS[storage]}"
     return StoredLayer(
         name, layer.storage, layer.storage != storage, reason, before, _bytes(layer)
     )

@@ -185,6 +185,7 @@ def is_replaced(module: Any) -> bool:
 def _scaled(weight: PackedWeight, scale: Optional[Tensor], like: Any) -> PackedWeight:
     """The weight in the type of the layer, and on its device."""
     if scale is not None:
+        weight = weight.canonical()
         values = weight.components["values"].float()
         if scale.numel() > 1:
             if weight.encoding.is_shuffled:

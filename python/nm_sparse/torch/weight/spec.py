@@ -16,6 +16,7 @@ import torch
 
 from ...encoding import Encoding, EncodingError, packed_shapes
 from ...packing.bitmap import OUTPUTS, bitmap_shape, innermost_weight
+from ...packing.k_major import check_k_major, k_major_shape
 from .levels import index_dtype
 
 # Element type, spelled as in MLIR -> that of torch.
@@ -37,7 +38,7 @@ SCALE = "scale"  # the name of the component, f32 [N]
 ACTIVATIONS = ("none", "relu", "gelu", "gelu_tanh", "silu")
 EACH = 0  # in the place of a number of tokens: that of each call
 # Packed forms: sections 2 and 7 of docs/Encoding.md.
-STORAGES = ("canonical", "bitmap")
+STORAGES = ("canonical", "bitmap", "k_major")
 
 
 # Shape and type by name.
@@ -92,6 +93,9 @@ def check_storage(storage: str, encoding: Encoding, dtype: torch.dtype) -> None:
     if storage not in STORAGES:
         raise EncodingError(f"storage is {storage!r}: legal is {', '.join(STORAGES)}")
     if storage == "canonical":
+        return
+    if storage == "k_major":
+        check_k_major(encoding)
         return
     if dtype.itemsize > 4:
         raise EncodingError(
@@ -170,7 +174,7 @@ class LinearSpec:
                  and of y; None: W has no scales.
     activation:  one of "none", "relu", "gelu", "gelu_tanh", "silu".
     storage:     the packed form that the operands have: "canonical", of section 2 of
-                 docs/Encoding.md, or "bitmap", of section 7.
+                 docs/Encoding.md, or "bitmap" or "k_major", of section 7.
     dense_from:  number of rows of x from which on a GPU multiplies by a dense copy of
                  the weight, and not by sparse kernels; None: it never does.
     decode_to:   number of rows of x up to which a GPU multiplies by kernels of their
@@ -180,7 +184,7 @@ class LinearSpec:
                  any other, and slower. `EACH`: that of each call, rounded up. None:
                  some kernels, for any number.
 
-    Raises EncodingError when a field is none of these, or the weight has no bitmaps.
+    Raises EncodingError when a field is none of these, or the weight has no such form.
     """
 
     encoding: Encoding
@@ -243,11 +247,16 @@ class LinearSpec:
     @functools.cached_property
     def components(self) -> Dict[str, Tuple[Tuple[int, ...], torch.dtype]]:
         """Shape and type of the components, by name, in their order. Bitmaps have
-        `bits` in the place of the last index. The scale is last."""
+        `bits` in the place of the last index; K-major values are transposed. The scale
+        is last."""
         types = component_types(self.encoding, self.values_dtype)
         shapes = packed_shapes(self.encoding, self.shape)
         parts = {name: (shape, types[name]) for name, shape in shapes.items()}
-        parts = parts if self.storage == "canonical" else self._bitmaps(parts)
+        if self.storage == "bitmap":
+            parts = self._bitmaps(parts)
+        elif self.storage == "k_major":
+            size = k_major_shape(self.encoding, *self.shape[::-1])
+            parts = {**parts, "values": (size, self.values_dtype)}
         if self.elements is not None:
             parts[SCALE] = (self.shape[:1], torch.float32)
         return parts
@@ -346,7 +355,7 @@ def spec_texts(
     """
     found = {}
     for name, dtype in DTYPES.items():
-        has_form = storage == "canonical" or elements is not None or dtype.itemsize <= 4
+        has_form = storage != "bitmap" or elements is not None or dtype.itemsize <= 4
         if has_form and not (elements is not None and dtype in NARROW):
             own = encoding, shape, name, activation, storage
             found[dtype] = LinearSpec(*own, elements=elements).text

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The packed forms of a weight, made of each other on its device.
 
-Bitmaps are those of section 7 of docs/Encoding.md; `nm_sparse.pack_bitmap` and
-`unpack_bitmap` are their reference. Both ways go through some blocks of outputs at a
-time, so that what lies between the forms never takes as much memory as they do.
+Bitmaps and K-major values are those of section 7 of docs/Encoding.md;
+`nm_sparse.pack_bitmap`, `unpack_bitmap`, `pack_k_major` and `unpack_k_major` are their
+reference. Both ways of bitmaps go through some blocks of outputs at a time, so that
+what lies between the forms never takes as much memory as they do.
 
     nm_sparse::unpack_bitmap(Tensor values, Tensor bits, str spec) -> (Tensor, Tensor)
 
@@ -18,7 +19,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ...encoding import Encoding, packed_shapes
+from ...encoding import Encoding, EncodingError, packed_shapes
 from ...packing.bitmap import (
     OUTPUTS,
     PIECE,
@@ -26,6 +27,7 @@ from ...packing.bitmap import (
     bitmap_shape,
     innermost_weight,
 )
+from ...packing.k_major import k_major_shape
 from .levels import bits_of, index_dtype, unsigned
 from .spec import LinearSpec, check_storage
 
@@ -40,9 +42,9 @@ def to_storage(
 
     components:  canonical, in their order; a scale stays what it is.
     spec:        encoding, shape and type of the weight.
-    form:        "canonical", or "bitmap": the values, of two levels the index of the
+    form:        "canonical"; or "bitmap": the values, of two levels the index of the
                  outer one, the bits (int32, read as unsigned), and perm if there is
-                 one.
+                 one; or "k_major": the values, transposed, and the index.
 
     Components that both forms have are not copied. Raises EncodingError when there is
     no such form.
@@ -52,6 +54,8 @@ def to_storage(
     if spec.elements is not None:
         return [*to_storage(components[:-1], spec.unscaled, form), components[-1]]
     check_storage(form, spec.encoding, spec.torch_dtype)
+    if form == "k_major":
+        return [_transpose(components[0], spec), *components[1:]]
     last = len(spec.encoding.levels)
     inner, rows, outputs = innermost_weight(spec.encoding, *spec.shape[::-1])
     values, bits = _pack(components[0], components[last], inner, rows, outputs)
@@ -62,17 +66,57 @@ def from_storage(components: Sequence[Tensor], spec: LinearSpec) -> List[Tensor]
     """The canonical components of those in the form `spec.storage`, bit for bit.
 
     What both forms have is not copied. Bits are taken as they are; those that no
-    encoder writes give any values and positions.
+    encoder writes give any values and positions. Padding of K-major values is left out,
+    whatever it holds.
     """
     if spec.storage == "canonical":
         return list(components)
     if spec.elements is not None:
         return [*from_storage(components[:-1], spec.unscaled), components[-1]]
+    if spec.storage == "k_major":
+        return [_transpose_back(components[0], spec), *components[1:]]
     last = len(spec.encoding.levels)
     values, index = torch.ops.nm_sparse.unpack_bitmap(
         components[0].detach(), components[last], spec.text
     )
     return [values, *components[1:last], index, *components[last + 1 :]]
+
+
+def clear_padding(values: Tensor, spec: LinearSpec) -> None:
+    """Makes zero what the form of a weight adds to its canonical values, where kernels
+    rely on that: of K-major values."""
+    if spec.storage == "k_major":
+        values.detach()[:, _kept_rows(spec) :].zero_()
+
+
+def check_padding(values: Tensor, spec: LinearSpec) -> None:
+    """Raises EncodingError where that is not +0."""
+    if spec.storage == "k_major":
+        added = values.detach()[:, _kept_rows(spec) :].contiguous()
+        if bool(bits_of(added).any()):
+            raise EncodingError(
+                f"values are not +0 behind the {_kept_rows(spec)} rows that are kept: "
+                "legal is +0 up to a multiple of 16"
+            )
+
+
+def _kept_rows(spec: LinearSpec) -> int:
+    """The number of rows of the canonical values."""
+    return packed_shapes(spec.encoding, spec.shape)["values"][0]
+
+
+def _transpose(values: Tensor, spec: LinearSpec) -> Tensor:
+    """K-major values of canonical ones, a copy."""
+    plain = bits_of(values.detach())
+    stored = plain.new_zeros(k_major_shape(spec.encoding, *spec.shape[::-1]))
+    stored[:, : plain.shape[0]] = plain.t()
+    return stored.view(values.dtype)
+
+
+def _transpose_back(values: Tensor, spec: LinearSpec) -> Tensor:
+    """Canonical values of K-major ones, a copy."""
+    rows = bits_of(values.detach())[:, : _kept_rows(spec)].t()
+    return rows.clone(memory_format=torch.contiguous_format).view(values.dtype)
 
 
 def _slices(shape: BitmapShape) -> Iterator[Tuple[int, int]]:

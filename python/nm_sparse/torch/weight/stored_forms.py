@@ -25,7 +25,12 @@ from .spec import LinearSpec
 from .storage import from_storage, to_storage
 
 _ALIGNMENT = 16  # bytes, of what kernels read
-_CANONICAL, _BITMAP = (1, 2, 7, 8), (4, 6)  # layouts of docs/Encoding.md
+# The forms of layers by their layouts in docs/Encoding.md.
+_FORMS = {
+    **dict.fromkeys((1, 2, 7, 8), "canonical"),
+    **dict.fromkeys((4, 6), "bitmap"),
+    12: "k_major",
+}
 _SIGNED = {1: torch.int8, 2: torch.int16, 4: torch.int32}
 
 
@@ -34,12 +39,12 @@ def storage_of(layout: int) -> str:
 
     Raises EncodingError for a layout that layers do not have.
     """
-    if layout not in _CANONICAL + _BITMAP:
+    if layout not in _FORMS:
         raise EncodingError(
             f"kernels read layout {layout}, which layers do not have: legal are "
-            f"{', '.join(map(str, sorted(_CANONICAL + _BITMAP)))}"
+            f"{', '.join(map(str, sorted(_FORMS)))}"
         )
-    return "canonical" if layout in _CANONICAL else "bitmap"
+    return _FORMS[layout]
 
 
 class StoredForm:
@@ -86,8 +91,8 @@ class StoredForm:
             is_scaled = spec.elements is not None
             unpack = dequantize_parts if is_scaled else from_storage
             weight = self._convert(unpack(weight, spec))
-        spec = replace(self.spec.dequantized, storage=self.storage)
-        spec = replace(spec, encoding=self.encoding)
+        own = dict(storage=self.storage, encoding=self.encoding)
+        spec = replace(self.spec.dequantized, **own)
         parts = dict(zip(spec.components, weight))
         return [as_operand(parts[name]) for name in self.names]
 

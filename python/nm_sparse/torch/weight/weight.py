@@ -37,7 +37,7 @@ from .spec import (
     linear_encoding,
     spec_texts,
 )
-from .storage import from_storage, to_storage
+from .storage import check_padding, from_storage, to_storage
 from .weight_arrays import to_arrays, to_tensors
 
 # Functions that compute operators of weights; None has that of all others. Each takes
@@ -59,7 +59,7 @@ class PackedWeight(ShardedGather, ScaledValues, Tensor):
     encoding:    with dim = 1.
     shape:       [N, K].
     storage:     the form of the components: "canonical", of section 2 of
-                 docs/Encoding.md, or "bitmap", of section 7, for inference.
+                 docs/Encoding.md; for inference "bitmap" or "k_major", of section 7.
     has_dense_gradient:  whether its gradient is dense, for FSDP2.
     is_flat:     whether the tensor has one dimension, as `view(-1)` makes it; `matrix`
                  is [N, K] either way.
@@ -195,7 +195,7 @@ class PackedWeight(ShardedGather, ScaledValues, Tensor):
         return LinearSpec.parse(spec_texts(*own)[self.dtype])
 
     def canonical(self) -> "PackedWeight":
-        """The weight in canonical form: itself, or a copy of one in bitmaps."""
+        """The weight in canonical form: itself, or a copy of one in another."""
         if self.storage == "canonical":
             return self
         spec = self.spec
@@ -247,11 +247,12 @@ class PackedWeight(ShardedGather, ScaledValues, Tensor):
         return Packed(arrays, self.encoding, tuple(self.matrix), dtype_name(self.dtype))
 
     def to_dense(self, dtype: Optional[torch.dtype] = None) -> Tensor:  # type: ignore[override]
-        """The dense weight [N, K], a copy; differentiable.
+        """The dense weight [N, K], a copy; differentiable in canonical form.
 
         dtype:  of the copy; that of the weight by default.
         """
-        if torch.is_grad_enabled() and self.requires_grad:
+        is_trained = self.requires_grad and self.storage == "canonical"
+        if torch.is_grad_enabled() and is_trained:
             parts = components_of(self)
             dense = unpack_weight(parts, self.encoding, tuple(self.matrix))
         else:
@@ -265,6 +266,7 @@ class PackedWeight(ShardedGather, ScaledValues, Tensor):
         values past the end of the weight are not +0, perm is no permutation, or a scale
         is not finite and above 0.
         """
+        check_padding(self.values, self.spec)
         own = self.canonical()
         check_contents(own.components, own.encoding, tuple(own.matrix))
         own.check_scale()

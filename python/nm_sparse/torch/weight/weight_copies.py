@@ -13,7 +13,7 @@ from ...encoding import EncodingError
 from .pack import zero_components
 from .spec import NARROW, dtype_name
 from .weight import PackedWeight, densify
-from .weight_ops import implements, note_change, same_pattern, values_like
+from .weight_ops import implements, note_change, same_pattern, values_like, with_values
 
 aten = torch.ops.aten
 
@@ -41,7 +41,7 @@ def _to_copy(func: Any, args: Any, kwargs: Any) -> PackedWeight:
     if weight.has_scale:
         return _scaled_copy(weight, dtype, moved)
     storage = weight.storage
-    if dtype.itemsize != weight.dtype.itemsize:  # on which bitmaps depend
+    if storage == "bitmap" and dtype.itemsize != weight.dtype.itemsize:
         weight = weight.canonical()
     parts = {k: aten._to_copy(x, **moved) for k, x in weight.components.items()}
     parts["values"] = parts["values"].to(dtype)
@@ -72,11 +72,10 @@ def _like(func: Any, args: Any, kwargs: Any) -> PackedWeight:
         return _scaled_like(func, weight, args[1:], options)
     values = func(weight.values, *args[1:], **options)
     if values.device == weight.device:
-        parts = {"values": values.contiguous()}
+        like = with_values(weight, values.contiguous())
         if func is aten.empty_like.default:  # all of it is to be written
-            parts = {name: x.clone() for name, x in weight.components.items()}
-            parts["values"] = values.contiguous()
-        like = weight.with_components(parts)
+            rest = {name: x.clone() for name, x in weight.components.items()}
+            like = like.with_components({**rest, "values": like.values})
         like.shares_positions = func is not aten.empty_like.default
         return like
     if weight.is_meta or weight.storage != "canonical":

@@ -19,6 +19,7 @@ from torch.utils import _pytree as pytree
 
 from ...encoding import EncodingError
 from .pack import gather_weight
+from .storage import clear_padding
 from .weight import HANDLERS, LIBRARY, PackedWeight, densify, packed_gradient
 
 aten = torch.ops.aten
@@ -97,17 +98,30 @@ def values_like(weight: PackedWeight, other: Any, name: str = "the operator") ->
     own = weight.canonical()
     if own is not weight:
         raise EncodingError(
-            f"{name} would change a weight that is stored as bitmaps by a dense "
-            'tensor: store it as "canonical" first'
+            f"{name} would change a weight that is stored as {weight.storage!r} by a "
+            'dense tensor: store it as "canonical" first'
         )
     other = other.reshape(weight.matrix)
     return gather_weight(other, list(own.components.values()), own.encoding)
+
+
+def with_values(weight: PackedWeight, values: Tensor) -> PackedWeight:
+    """A weight of the same pattern with other values, which nothing else has."""
+    made = weight.with_components({"values": values})
+    _clear(made)
+    return made
+
+
+def _clear(weight: PackedWeight) -> None:
+    if weight.storage == "k_major":  # kernels rely on zeros behind the kept rows
+        clear_padding(weight.values, weight.spec)
 
 
 def note_change(weight: Any) -> None:
     """Counts a change of the components, which below autograd torch does not; kernels
     that read another form of the weight look at it."""
     if isinstance(weight, PackedWeight):
+        _clear(weight)
         for part in weight.components.values():
             torch.autograd.graph.increment_version(part)
 
@@ -130,7 +144,7 @@ def _on_values(func: Any, args: Any, kwargs: Any) -> Any:
     if func._schema.is_mutable:
         note_change(kwargs.get("out", weight))
         return kwargs.get("out", weight)
-    return weight.with_components({"values": result})
+    return with_values(weight, result)
 
 
 def _scaled(func: Any, args: Any, kwargs: Any) -> Any:
@@ -191,7 +205,7 @@ def _foreach(func: Any, args: Any, kwargs: Any) -> Any:
     if name in ("aten::_foreach_norm", "aten::_foreach_max"):
         return result
     return [
-        w.with_components({"values": x}) if isinstance(w, PackedWeight) else x
+        with_values(w, x) if isinstance(w, PackedWeight) else x
         for w, x in zip(first, result)
     ]
 

@@ -52,6 +52,10 @@ def NMSparse_WeightStorageInterface : AttrInterface<"WeightStorageInterface"> {
       this form.
     }], "::llvm::LogicalResult", "verifyPackable",
       (ins "::llvm::function_ref<::mlir::InFlightDiagnostic()>":$emitError)>,
+    InterfaceMethod<[{
+      Returns true if values are outputs x kept rows, and not kept rows x outputs
+      as in the canonical form.
+    }], "bool", "isKMajor", (ins), "", "return false;">,
     InterfaceMethod<"Its name, as in tables and options.",
       "::llvm::StringRef", "getFormName">,
     InterfaceMethod<[{

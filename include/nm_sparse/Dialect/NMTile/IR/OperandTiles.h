@@ -57,6 +57,11 @@ struct OperandTiles {
   /// are transposed.
   int64_t tokenRowUnit = 0;
 
+  /// Values lie along the contraction, a row of the tile for each output, as
+  /// the storage of the weight has them; and so do gathered activations lie in
+  /// lines, whatever their type.
+  bool valuesKMajor = false;
+
   bool isInCode() const { return weight == WeightForm::Code; }
   bool isBitmap() const { return weight != WeightForm::Panels; }
   bool isSegmented() const { return values == TileLayout::SegmentLines; }

@@ -103,9 +103,11 @@ def NMSparseSelectStoragePass
   }];
   let options = [
     Option<"storage", "storage", "std::string", "\"auto\"",
-           "the form that weights are stored in: auto, canonical or bitmap">,
+           "the form that weights are stored in: auto, canonical, bitmap or k_major">,
     Option<"chip", "chip", "std::string", /*default=*/"::mlir::nm_sparse::kDefaultChip",
            "GPU architecture to choose for">,
+    Option<"layout", "layout", "std::string", "\"auto\"",
+           "as of --nm-sparse-propagate-layout: with keep, token-major activations stay so">,
     Option<"tokens", "tokens", "int64_t", "0",
            "largest number of tokens where it is dynamic; 0: not known">,
     Option<"density", "density", "int64_t", "50",

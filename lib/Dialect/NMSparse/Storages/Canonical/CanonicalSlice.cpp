@@ -7,21 +7,9 @@
 #include "Dialect/NMSparse/IR/NMSparseTiling.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
-#include "mlir/Dialect/Utils/StaticValueUtils.h"
 
 using namespace mlir;
 using namespace mlir::nm_sparse;
-
-/// Number of columns that a tile of `values` takes: those of its outputs, or,
-/// at the ragged edge, of a whole tile when the padding of `columns` holds one.
-static OpFoldResult getColumnCount(OpBuilder &b, int64_t columns,
-                                   OpFoldResult offset, OpFoldResult size) {
-  FailureOr<int64_t> bound = getKnownUpperBound(size);
-  if (succeeded(bound) && *bound > 0 && !ShapedType::isDynamic(columns) &&
-      columns % *bound == 0 && getKnownDivisor(offset) % *bound == 0)
-    return b.getIndexAttr(*bound);
-  return size;
-}
 
 LogicalResult EncodingAttr::verifySlice(Operation *operation,
                                         ArrayRef<OpFoldResult>,
@@ -41,7 +29,7 @@ WeightSlice EncodingAttr::slice(OpBuilder &b, Operation *operation,
   unsigned n = op.getOutputLoop();
   auto values = cast<RankedTensorType>(op.getValues().getType());
   OpFoldResult columns =
-      getColumnCount(b, values.getShape().back(), offsets[n], sizes[n]);
+      getStoredCount(b, values.getShape().back(), offsets[n], sizes[n]);
   PanelRange panels =
       getPanels(b, op.getLoc(), getBlockN(), op.getPlace(kPanelOffsetPlace),
                 offsets[n], columns);

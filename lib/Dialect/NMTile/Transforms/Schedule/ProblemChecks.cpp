@@ -59,13 +59,32 @@ static LogicalResult reportNoBitmaps(MatmulOp op, Type element) {
                << others;
 }
 
+/// Values along the contraction are read by products of warpgroups of 8 bits
+/// alone.
+static LogicalResult checkKMajor(MatmulOp op, const MatmulProblem &problem) {
+  constexpr int64_t unit = 64, stepRows = 128;
+  const EncodingAttr &encoding = problem.encoding;
+  if (problem.elementBytes == 1 && encoding.getBlockN() % unit == 0 &&
+      stepRows % encoding.getBlockK() == 0)
+    return success();
+  return op.emitOpError("on ")
+         << encoding << " of " << getElementTypeOrSelf(op.getX())
+         << " has no schedule: weights stored as k_major have elements of 8 "
+            "bits, panels of a multiple of "
+         << unit << " outputs, and blocks whose rows divide " << stepRows
+         << "; legal are storage = auto, or bitmap";
+}
+
 LogicalResult nm_sparse::checkProblem(MatmulOp op,
                                       const MatmulProblem &problem) {
   Type element = getElementTypeOrSelf(op.getX());
-  if (!element.isF32() && !problem.tensorCores && !problem.bitmap)
+  if (!element.isF32() && !problem.tensorCores && !problem.bitmap &&
+      !problem.valuesKMajor)
     return reportNoBitmaps(op, element);
   EncodingAttr encoding = op.getEncoding();
   int64_t bn = encoding.getBlockN();
+  if (problem.valuesKMajor)
+    return checkKMajor(op, problem);
   // Tiles lie inside one panel.
   int64_t unit = element.isF32() ? 4 : 8;
   if (problem.raggedRows && bn % unit != 0)
@@ -113,6 +132,12 @@ LogicalResult nm_sparse::reportNoSchedule(MatmulOp op,
                     "such whose rows divide by 8 and whose kept rows fill "
                     "pieces of 16 bytes, as 128:256 does, or, for f32, f16 and "
                     "bf16, storage = canonical";
+  if (problem.valuesKMajor)
+    return error << " has no schedule for " << target.name
+                 << ": weights stored as k_major are multiplied on sm_90a, "
+                    "with activations that are feature-major or may become "
+                    "so; legal are storage = auto with layout = auto, or "
+                    "storage = bitmap";
   if (!encoding.hasInnerLevel())
     return error << ": no schedule fits the " << target.sharedBytes
                  << " bytes of shared memory of " << target.name;

@@ -113,10 +113,26 @@ static LogicalResult checkStorage(MatmulOp op) {
              << "that are stored as bitmaps, but values and positions; "
                 "run --nm-sparse-select-storage=storage=bitmap before, or "
                 "take a product that reads these, such as simt";
+    if (schedule.getOperandTiles().valuesKMajor)
+      return error << "along the contraction, but storage = "
+                   << op.getStorageAttr() << "; legal is storage = k_major";
     return error << "as values and positions, but storage = "
                  << op.getStorageAttr()
                  << "; leave the weight in the canonical form, or take a "
                     "product that reads bitmaps, such as dot";
+  }
+  if (!isBitmap &&
+      op.getForm().isKMajor() != schedule.getOperandTiles().valuesKMajor) {
+    InFlightDiagnostic error = op.emitOpError("has a schedule with product = ")
+                               << schedule.getProduct().getProductName()
+                               << ", which reads values ";
+    if (op.getForm().isKMajor())
+      return error << "row by row, but storage = " << op.getStorageAttr()
+                   << "; leave the weight in the canonical form, or take "
+                      "product = wgmma_rs";
+    return error << "along the contraction, but the weight is in the canonical "
+                    "form; run --nm-sparse-select-storage=storage=k_major "
+                    "before";
   }
   if (op.getEncoding().hasInnerLevel() &&
       !schedule.getOperandTiles().innerLevels)

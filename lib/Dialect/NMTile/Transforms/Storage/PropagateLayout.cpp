@@ -8,7 +8,8 @@
 // another op of the function computes for it is computed feature-major; what
 // comes from elsewhere is transposed, when the products that read it gain more
 // than that takes. Of 8-bit elements tensor cores read token-major ones alone,
-// so that these change in the other direction.
+// other than beside values along the contraction, so that these change in the
+// other direction.
 //
 //===----------------------------------------------------------------------===//
 
@@ -38,7 +39,8 @@ namespace {
 
 /// Products of elements of this type are faster with feature-major activations.
 bool prefersFeatureMajor(MatmulOp op) {
-  return getElementTypeOrSelf(op.getX()).getIntOrFloatBitWidth() > 8;
+  return op.getForm().isKMajor() ||
+         getElementTypeOrSelf(op.getX()).getIntOrFloatBitWidth() > 8;
 }
 
 /// The dimension of its activations that `op` would have last.
@@ -46,11 +48,13 @@ int64_t getOtherDim(MatmulOp op) {
   return op.isXFeatureMajor() ? op.getXReductionDim() : op.getXTokenDim();
 }
 
-/// `use` is that of activations by a product as `op`, in the same layout.
+/// `use` is that of activations by a product as `op`, in the same layout, and
+/// would have them in the same one.
 bool readsAs(OpOperand &use, MatmulOp op) {
   auto reader = dyn_cast<MatmulOp>(use.getOwner());
   return reader && use.getOperandNumber() == 0 &&
          reader.isXFeatureMajor() == op.isXFeatureMajor() &&
+         prefersFeatureMajor(reader) == prefersFeatureMajor(op) &&
          getOtherDim(reader) == getOtherDim(op);
 }
 

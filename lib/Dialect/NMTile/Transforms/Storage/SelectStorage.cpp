@@ -34,6 +34,8 @@ struct SelectStorage
 
 private:
   void setDensity(MatmulOp op) const;
+  bool isForKMajor(const StoredWeight &weight,
+                   const StorageChoice &choice) const;
 };
 
 } // namespace
@@ -42,6 +44,29 @@ private:
 void SelectStorage::setDensity(MatmulOp op) const {
   op.setStorageAttr(
       cast<WeightStorageInterface>(op.getStorageAttr().withDensity(density)));
+}
+
+/// Returns true if all products of `weight` are best compiled for values along
+/// the contraction, and have their activations as such products read them.
+bool SelectStorage::isForKMajor(const StoredWeight &weight,
+                                const StorageChoice &choice) const {
+  auto prefers = [&](MatmulOp op) {
+    return prefersKMajor(op, op.getEncoding(), choice);
+  };
+  // Others that read the same activations would have them in another layout.
+  auto agree = [&](MatmulOp op) {
+    if (!prefers(op) || (layout == "keep" && !op.isXFeatureMajor()))
+      return false;
+    return llvm::all_of(op.getX().getUses(), [&](OpOperand &use) {
+      auto reader = dyn_cast<MatmulOp>(use.getOwner());
+      return !reader || use.getOperandNumber() != 0 || prefers(reader);
+    });
+  };
+  // The runtime packs no values along the contraction.
+  return !weight.findPack() && llvm::all_of(weight.products, agree) &&
+         llvm::any_of(weight.products, [&](MatmulOp op) {
+           return getSchedule(op) || hasManyTokens(op, choice);
+         });
 }
 
 void SelectStorage::runOnOperation() {
@@ -70,9 +95,12 @@ void SelectStorage::runOnOperation() {
           << ": kernels read no free weight in the canonical one";
     setDensity(op);
   });
-  StorageChoice choice = {storage, findChip(chip), tokens};
+  StorageChoice all = {storage, findChip(chip), tokens};
   for (const StoredWeight &weight : collectWeights(getOperation())) {
     MatmulOp first = weight.products.front();
+    StorageChoice choice = all;
+    if (isForKMajor(weight, all))
+      choice.storage = kKMajorStorage;
     if (first.getStorageAttr() ||
         !llvm::all_of(weight.products, [&](MatmulOp op) {
           return prefersStorage(op, op.getEncoding(), choice);

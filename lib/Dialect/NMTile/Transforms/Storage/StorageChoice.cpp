@@ -27,6 +27,46 @@ static constexpr int64_t kMostRows = 256;
 /// until their values fill whole pieces of 16 bytes.
 static constexpr int64_t kMostTileRows = 1024;
 
+/// Kept rows of a line of 128 bytes, and outputs of a product, of 8 bits.
+static constexpr int64_t kLineRows = 128, kProductOutputs = 64;
+
+/// The most tokens of `op`; as many as there may be where that is not known.
+static int64_t getMostTokens(MatmulOp op, const StorageChoice &choice) {
+  int64_t most =
+      cast<ShapedType>(op.getX().getType()).getDimSize(op.getXTokenDim());
+  if (!ShapedType::isDynamic(most))
+    return most;
+  return choice.tokens > 0 ? choice.tokens
+                           : std::numeric_limits<int64_t>::max();
+}
+
+/// Tokens of 8 bits up to which lanes that expand bitmaps read the weight as
+/// fast as products of warpgroups, without a transposition of tokens before.
+static constexpr int64_t kFewBytes = 2;
+
+bool nm_sparse::hasManyTokens(MatmulOp op, const StorageChoice &choice) {
+  return getMostTokens(op, choice) > kFewBytes;
+}
+
+/// Products of warpgroups gather rows for panels of 64 outputs and more, if
+/// steps of whole lines begin with blocks.
+bool nm_sparse::prefersKMajor(MatmulOp op, EncodingAttr encoding,
+                              const StorageChoice &choice) {
+  Type element = getElementTypeOrSelf(op.getX());
+  int64_t windows = op.getNumWindows();
+  if (choice.storage != "auto" || encoding.isFree() ||
+      encoding.hasInnerLevel() || encoding.getOrder() != OutputOrder::Identity)
+    return false;
+  if (ScheduleAttr schedule = getSchedule(op))
+    return schedule.getOperandTiles().valuesKMajor;
+  return choice.chip && choice.chip->wgmma > 0 &&
+         element.getIntOrFloatBitWidth() == 8 &&
+         encoding.getBlockN() % kProductOutputs == 0 &&
+         kLineRows % encoding.getBlockK() == 0 &&
+         !ShapedType::isDynamic(windows) &&
+         windows * encoding.getKeptRows() >= kLineRows;
+}
+
 /// Products of tensor cores gather rows for panels of 8 outputs and more. Those
 /// of warpgroups expand bitmaps for any.
 bool nm_sparse::prefersBitmaps(MatmulOp op, EncodingAttr encoding,
@@ -53,11 +93,7 @@ bool nm_sparse::prefersBitmaps(MatmulOp op, EncodingAttr encoding,
   int64_t panel = encoding.getBlockN();
   if (!element.isF32() && panel % 8 != 0 && 8 % panel != 0)
     return true;
-  int64_t most =
-      cast<ShapedType>(op.getX().getType()).getDimSize(op.getXTokenDim());
-  if (ShapedType::isDynamic(most))
-    most =
-        choice.tokens > 0 ? choice.tokens : std::numeric_limits<int64_t>::max();
+  int64_t most = getMostTokens(op, choice);
   const Chip *target = choice.chip;
   bool expands = target && target->wgmma > 0 && tileRows <= kMostRows;
   // Lanes read 16 bytes of a panel, where there are as many.

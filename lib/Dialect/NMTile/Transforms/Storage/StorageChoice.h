@@ -12,6 +12,9 @@
 
 namespace mlir::nm_sparse {
 
+/// The storage whose values lie along the contraction.
+constexpr llvm::StringLiteral kKMajorStorage = "k_major";
+
 /// The criteria for the storage of a weight.
 struct StorageChoice {
   StringRef storage; ///< auto, canonical, or the name of a form
@@ -23,6 +26,15 @@ struct StorageChoice {
 /// of `encoding`, an n:m one.
 bool prefersBitmaps(MatmulOp op, EncodingAttr encoding,
                     const StorageChoice &choice);
+
+/// Returns true if `op` is best compiled for values of its weight that lie
+/// along the contraction, were that of `encoding`, with as many tokens as
+/// `hasManyTokens` asks for.
+bool prefersKMajor(MatmulOp op, EncodingAttr encoding,
+                   const StorageChoice &choice);
+
+/// Returns true if `op` has so many tokens that a transposition of these pays.
+bool hasManyTokens(MatmulOp op, const StorageChoice &choice);
 
 /// Returns true if the weight of `op` is best stored in the form of `choice`,
 /// which are bitmaps for `auto`.

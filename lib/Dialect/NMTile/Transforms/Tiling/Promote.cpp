@@ -133,13 +133,15 @@ SmallVector<int64_t> Promoter::getTileShape(unsigned number) {
                                element, tile);
 }
 
-/// Finds the tensor of which the K loop takes rows.
-static void setWhole(PromotedOperand &operand) {
+/// Finds the tensor of which the K loop takes rows, the last dimension but one,
+/// or the last.
+static void setWhole(PromotedOperand &operand, bool rowsLast = false) {
   auto step = operand.source.getDefiningOp<tensor::ExtractSliceOp>();
   if (!step)
     return;
   operand.whole = step.getSource();
-  operand.firstRow = step.getMixedOffsets()[step.getType().getRank() - 2];
+  operand.firstRow =
+      step.getMixedOffsets()[step.getType().getRank() - (rowsLast ? 1 : 2)];
 }
 
 PromotedOperand Promoter::getPositions() {
@@ -157,7 +159,7 @@ PromotedOperand Promoter::getValues() {
   // rows of ragged panels.
   if (!encoding.isFree() && !op.getListedPanels()) {
     values.batchDim = packedBatchDim;
-    setWhole(values);
+    setWhole(values, op.getForm().isKMajor());
   }
   values.tile = getTileShape(0);
   return values;
@@ -228,12 +230,18 @@ TileMatmulOp Promoter::createProduct(Value acc) {
     weight.places.push_back({kPanelOffsetPlace, panelOffset});
   // The default has the contraction outermost.
   ArrayAttr maps;
-  if (hasTokenRows) {
+  bool isKMajor = op.getForm().isKMajor();
+  if (hasTokenRows || isKMajor) {
     AffineExpr m, n, k;
     bindDims(b.getContext(), m, n, k);
+    auto getMap = [&](AffineExpr other, bool rowsLast) {
+      SmallVector<AffineExpr> results = {k, other};
+      if (rowsLast)
+        std::swap(results[0], results[1]);
+      return AffineMap::get(3, 0, results, b.getContext());
+    };
     maps =
-        b.getAffineMapArrayAttr({AffineMap::get(3, 0, {m, k}, b.getContext()),
-                                 AffineMap::get(3, 0, {k, n}, b.getContext())});
+        b.getAffineMapArrayAttr({getMap(m, hasTokenRows), getMap(n, isKMajor)});
   }
   // The rows of a ragged panel are those of an index.
   bool isStored = op.getStorageAttr() && !op.getListedPanels();

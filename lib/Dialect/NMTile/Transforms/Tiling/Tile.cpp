@@ -160,8 +160,9 @@ static void tileRows(RewriterBase &rewriter, MatmulOp op) {
       tensor::getMixedSizes(rewriter, loc, op.getValues());
   SmallVector<OpFoldResult> offsets(sizes.size(), rewriter.getIndexAttr(0));
   SmallVector<OpFoldResult> strides(sizes.size(), rewriter.getIndexAttr(1));
-  sizes[sizes.size() - 2] = size;
-  offsets[sizes.size() - 2] = row;
+  size_t rows = sizes.size() - (op.getForm().isKMajor() ? 1 : 2);
+  sizes[rows] = size;
+  offsets[rows] = row;
   Value values = tensor::ExtractSliceOp::create(rewriter, loc, op.getValues(),
                                                 offsets, sizes, strides);
   WeightSlice step = op.getWeight();
