@@ -34,8 +34,7 @@ struct SelectStorage
 
 private:
   void setDensity(MatmulOp op) const;
-  bool isForKMajor(const StoredWeight &weight,
-                   const StorageChoice &choice) const;
+  bool isForKMajor(const StoredWeight &weight, const StorageChoice &choice);
 };
 
 } // namespace
@@ -49,7 +48,10 @@ void SelectStorage::setDensity(MatmulOp op) const {
 /// Returns true if all products of `weight` are best compiled for values along
 /// the contraction, and have their activations as such products read them.
 bool SelectStorage::isForKMajor(const StoredWeight &weight,
-                                const StorageChoice &choice) const {
+                                const StorageChoice &choice) {
+  const auto *dialect = getContext().getLoadedDialect<NMSparseDialect>();
+  if (!dialect->hasStorage(kKMajorStorage))
+    return false;
   auto prefers = [&](MatmulOp op) {
     return prefersKMajor(op, op.getEncoding(), choice);
   };
