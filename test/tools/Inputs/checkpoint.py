@@ -105,15 +105,47 @@ def write(folder):
     index.write_text(json.dumps({"weight_map": places}))
 
 
-def print_header(path):
+def read(path):
+    """The header of a file, and the bytes behind it."""
     data = path.read_bytes()
     (length,) = struct.unpack("<Q", data[:8])
-    header = json.loads(data[8 : 8 + length])
+    return json.loads(data[8 : 8 + length]), data[8 + length :]
+
+
+def print_header(path):
+    header, _ = read(path)
     for name, entry in header.pop("__metadata__").items():
         print(name, entry)
     for name, entry in header.items():
         print(name, entry["dtype"], entry["shape"])
 
 
+def print_values(path, is_transposed=False):
+    """The 16-bit elements of each matrix of values, a line for each row, or column."""
+    header, data = read(path)
+    for name, entry in header.items():
+        if not name.endswith(".values"):
+            continue
+        begin, end = entry["data_offsets"]
+        rows, columns = entry["shape"]
+        words = struct.unpack(f"<{rows * columns}H", data[begin:end])
+        print(name)
+        for i in range(columns if is_transposed else rows):
+            print(
+                *words[i::columns] if is_transposed else words[i * columns :][:columns]
+            )
+
+
+def print_transposed(path):
+    print_values(path, is_transposed=True)
+
+
+COMMANDS = {
+    "write": write,
+    "header": print_header,
+    "values": print_values,
+    "transposed": print_transposed,
+}
+
 if __name__ == "__main__":
-    {"write": write, "header": print_header}[sys.argv[1]](pathlib.Path(sys.argv[2]))
+    COMMANDS[sys.argv[1]](pathlib.Path(sys.argv[2]))
