@@ -21,7 +21,9 @@ L2 cache holds:
     sparse          NMLinear of elements with activations, compiled
     sparse static   the same with one scale for all tokens of x
     sparse product  nm_sparse::scaled_linear alone
-    sparse eager    the layer without torch.compile: two kernels
+    sparse features, sparse product features   the same of elements that are stored
+                    feature-major, where products of the pattern read them so
+    sparse eager    the layer without torch.compile: two kernels, x stored as it asks
     quantize        of x alone, compiled
 
 --layers is how many single layers are drawn, each of which compiles three programs.
@@ -45,10 +47,17 @@ from cuda_graphs import capture, microseconds
 from torch import Tensor, nn
 
 from nm_sparse.bindings import library
-from nm_sparse.torch import GatedMLP, NMLinear, quantize_tokens, shared_linear
+from nm_sparse.torch import (
+    GatedMLP,
+    NMLinear,
+    quantize_tokens,
+    shared_linear,
+    store_for_kernels_,
+)
+from nm_sparse.torch.layers.feature_major import asks_feature_major
 from nm_sparse.torch.layers.ops import activate
-from nm_sparse.torch.weight import quantize
-from nm_sparse.torch.weight.scales import LARGEST
+from nm_sparse.torch.weight.quantize import quantize_by_operators
+from nm_sparse.torch.weight.scales import LARGEST, to_elements
 from nm_sparse.torch.weight.spec import ELEMENTS
 
 SHAPES = ((4096, 4096), (4096, 14336), (14336, 4096))
@@ -107,25 +116,22 @@ def check(
 
 def check_quantization(options: argparse.Namespace) -> None:
     """The kernel of eager calls is compared with operators of torch, bit for bit."""
-    for tokens, k in ((1, 33), (5, 4096), (3, 14336)):
+    for tokens, k in ((1, 33), (5, 4096), (3, 14336), (33, 4096), (1100, 512)):
         for dtype in (torch.bfloat16, torch.float16, torch.float32):
             x = torch.randn(tokens, k, dtype=dtype, device=device())
             x *= torch.logspace(-3, 2, tokens, device=device())[:, None].to(dtype)
             x[0, : k // 2] = 0
             for scale in (None, torch.tensor(0.01, device=device())):
                 found = quantize_tokens(x, options.elements, scale)
-                plain = _by_operators(x, options.elements, scale)
-                for one, other in zip(found, plain):
+                stored = quantize_tokens(x, options.elements, scale, True)
+                plain = quantize_by_operators(x, ELEMENTS[options.elements], scale)
+                for one, other in zip((*found, *stored), (*plain, *plain)):
                     same = one.float() == other.float()
                     if not bool(same.all()):
                         count = int((~same).sum())
                         said = f"{tokens} x {k} of {dtype}, scale {scale}"
                         WRONG.append(f"quantization, {said}: {count} differ")
     print("  quantization compared", flush=True)
-
-
-def _by_operators(x: Tensor, elements: str, scale: Any) -> Tuple[Tensor, Tensor]:
-    return quantize.quantize_by_operators(x, ELEMENTS[elements], scale)
 
 
 def divided(x: Tensor, elements: str) -> Tuple[Tensor, Tensor]:
@@ -231,13 +237,12 @@ class Case:
         plain = dict(elements=None, activations="same")
         self.wide = [make_layer(k, n, options, **plain) for _ in range(few)]
         self.dense = [layer.weight.to_dense().detach() for layer in self.wide]
-        for layer in (*self.layers, *self.static, *self.wide):
-            if device() == "cuda":
-                layer.store_("bitmap")
-        self.elements = self.layers[0].values.dtype
+        if device() == "cuda":
+            store_for_kernels_(nn.ModuleList([*self.layers, *self.static, *self.wide]))
+        kind = ELEMENTS[options.elements]
         unscaled = [layer.weight.canonical() for layer in self.layers]
         self.narrow = [
-            ((w.to_dense().float() / w.scale[:, None]).to(self.elements), w.scale)
+            (to_elements(w.to_dense().float() / w.scale[:, None], kind), w.scale)
             for w in unscaled
         ]
 
@@ -264,7 +269,18 @@ class Case:
         def sparse8(x: Tensor, weight: List[Tensor], scale: Any = None) -> Tensor:
             return product(*quantize_tokens(x, kind, scale), weight, None, spec)
 
+        def features8(x: Tensor, weight: List[Tensor]) -> Tensor:
+            return product(*quantize_tokens(x, kind, None, True), weight, None, spec)
+
         rounding = compile_(lambda x: quantize_tokens(x, kind))
+        more: Dict[str, Callable[[], Any]] = {}
+        if asks_feature_major(x, self.layers[:1], [spec]) or self.options.tiny:
+            features = quantize_tokens(x, kind, None, True)
+            by_features = compile_(features8)
+            more["sparse features"] = lambda: [by_features(x, one) for one in parts]
+            more["sparse product features"] = lambda: [
+                product(*features, one, None, spec) for one in parts
+            ]
         dense8, sparse8 = compile_(dense8), compile_(sparse8)
         return {
             "bf16": lambda: [F.linear(x, w) for w in self.dense],
@@ -280,6 +296,7 @@ class Case:
             ],
             "sparse eager": lambda: [layer(x) for layer in self.layers],
             "quantize": lambda: [rounding(x) for _ in range(self.count)],
+            **more,
         }
 
     def times(self, tokens: int) -> Dict[str, Any]:
@@ -287,7 +304,9 @@ class Case:
         x = torch.randn(tokens, k, dtype=torch.bfloat16, device=device())
         functions = self.functions(x)
         errors = {}
-        for name in ("fp8", "sparse", "sparse static", "sparse product"):
+        for name in functions:
+            if name.startswith("bf16") or name == "quantize":
+                continue
             layer = (self.static if name == "sparse static" else self.layers)[0]
             errors[name] = check(f"{name}, {tokens} x {k} x {n}", functions[name]()[0],
                                  wanted(x, layer))  # fmt: skip

@@ -2,17 +2,20 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Rows of bf16 as elements of e4m3 with scales: a kernel, and what torch compiles.
 
-usage: quantize_rows.py --json OUT [--tokens N...] [--columns K...]
+usage: quantize_rows.py --json OUT [--tokens N...] [--columns K...] [--only NAME...]
 
 Microseconds of CUDA graphs over several x, of
 
     divided      what a user writes: x / scale, compiled
     operators    those of `quantize_tokens`, which multiply by an inverse, compiled
     kernel       of `quantize_tokens`
+    columns      of `quantize_tokens`, elements stored feature-major
+    kernel, transposed   the rows, and a copy of torch that transposes elements
+    copy         of torch, of as many bytes as are read and written in all
     norm         a residual and RMSNorm alone, compiled
     norm, operators  and  norm, kernel   both, compiled
 
-and of `read and write`, the time of the bytes at the rate of memory that --rate says.
+and `read and write`, the time of the bytes at the rate of memory that --rate says.
 """
 
 from __future__ import annotations
@@ -41,6 +44,20 @@ def norm(x: Tensor, residual: Tensor, weight: Tensor) -> Any:
     return x, weight * wide.to(x.dtype)
 
 
+def feature_major(x: Tensor) -> Any:
+    return quantize_tokens(x, feature_major=True)
+
+
+def transposed(x: Tensor) -> Any:
+    elements, scale = quantize_tokens(x)
+    return elements.t().contiguous(), scale
+
+
+def copied(x: Tensor) -> Any:
+    """Half of the bytes are read, and half are written."""
+    return x.view(torch.uint8).flatten()[: x.numel() * 3 // 2].clone()
+
+
 def with_norm(work: Callable[[Tensor], Any]) -> Callable[..., Any]:
     def run(x: Tensor, residual: Tensor, weight: Tensor) -> Any:
         x, y = norm(x, residual, weight)
@@ -56,6 +73,7 @@ def main() -> None:
     parser.add_argument("--columns", type=int, nargs="+",
                         default=[1024, 3072, 4096, 8192, 14336, 18944])  # fmt: skip
     parser.add_argument("--rate", type=float, default=4.8, help="TB/s of the memory")
+    parser.add_argument("--only", nargs="+", help="names of what is measured")
     options = parser.parse_args()
     torch._dynamo.config.recompile_limit = 64
     by_operators = functools.partial(quantize_by_operators, kind=KIND)
@@ -63,6 +81,9 @@ def main() -> None:
         "divided": torch.compile(lambda x: divided(x, "e4m3"), dynamic=False),
         "operators": torch.compile(by_operators, dynamic=False),
         "kernel": quantize_tokens,
+        "columns": feature_major,
+        "kernel, transposed": transposed,
+        "copy": copied,
     }
     rows_of = torch.ops.nm_sparse.quantize_rows
     both = {
@@ -70,6 +91,10 @@ def main() -> None:
         "norm, operators": with_norm(by_operators),
         "norm, kernel": with_norm(lambda y: rows_of(y, KIND)),
     }
+    for named in (single, both):
+        for name in [*named]:
+            if options.only is not None and name not in options.only:
+                del named[name]
     about: Dict[str, Any] = {"gpu": torch.cuda.get_device_name(), "rows": []}
     for tokens in options.tokens:
         for columns in options.columns:

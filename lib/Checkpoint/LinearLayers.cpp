@@ -67,8 +67,8 @@ static constexpr const char *rounding = R"(
   %y = linalg.generic {{indexing_maps = [#row, #row],
                        iterator_types = ["parallel", "parallel"]}
       ins(%sum : tensor<?x{1}x{4}>) outs(%y_empty : tensor<?x{1}x{5}>) {{
-  ^bb0(%s: {4}, %out: {5}):
-    %rounded = arith.truncf %s : {4} to {5}
+  ^bb0(%s: {4}, %out: {5}):{8}
+    %rounded = arith.truncf {9} : f32 to {5}
     linalg.yield %rounded : {5}
   } -> tensor<?x{1}x{5}>
 )";
@@ -81,13 +81,18 @@ static constexpr const char *end = R"(
 /// The text of a function that multiplies by a weight of this shape.
 static std::string makeFunction(llvm::StringRef name, const LayerShape &shape) {
   llvm::StringRef x = shape.type->element;
-  bool isInteger = x == "i8", rounds = shape.type->bits == 16;
+  int64_t bits = shape.type->bits;
+  bool isInteger = x == "i8";
+  bool rounds = bits == 16 || (bits == 8 && shape.roundsSums);
   llvm::StringRef sum = isInteger ? "i32" : "f32";
+  llvm::StringRef result = !rounds ? sum : bits == 8 ? "bf16" : x;
   std::string text;
   for (const char *part : {product, rounds ? rounding : "", end})
-    text += llvm::formatv(/*Validate=*/false, part, name, shape.outputs,
-                          shape.inputs, x, sum, rounds ? x : sum,
-                          isInteger ? "0" : "0.0", rounds ? "%y" : "%sum")
+    text += llvm::formatv(
+                /*Validate=*/false, part, name, shape.outputs, shape.inputs, x,
+                sum, result, isInteger ? "0" : "0.0", rounds ? "%y" : "%sum",
+                isInteger ? "\n    %number = arith.sitofp %s : i32 to f32" : "",
+                isInteger ? "%number" : "%s")
                 .str();
   return text;
 }

@@ -255,8 +255,8 @@ llvm::Error ScheduleComparison::State::record(ArrayRef<size_t> which) {
 
 /// The vendor's library has a dense product of these elements.
 bool ScheduleComparison::State::hasDense() const {
-  int32_t kind = products.front().kind;
-  return kind == NMS_F32 || kind == NMS_F16 || kind == NMS_BF16;
+  NmsDenseInfo info;
+  return !nmsDenseInfo(products.front().kind, &info);
 }
 
 /// Bytes of the device that a recorded schedule keeps.
@@ -296,8 +296,10 @@ llvm::Error ScheduleComparison::State::timeGroup(ArrayRef<size_t> which,
     return nmsBenchPrograms(p.kind, p.m, p.n, p.k, p.batch, &options,
                             timings.data(), int32_t(which.size()), with);
   };
-  bool failed = take(hasDense() ? &dense : nullptr);
-  if (failed && hasDense()) {
+  // It says why a take failed until somebody else fails.
+  bool isDenseTaken = hasDense();
+  bool failed = take(isDenseTaken ? &dense : nullptr);
+  if (failed && isDenseTaken) {
     // There may be no cuBLAS, and times of schedules without it.
     denseFault = nmsLastError();
     dense = {};
@@ -314,7 +316,8 @@ llvm::Error ScheduleComparison::State::timeGroup(ArrayRef<size_t> which,
     schedules[number].us = scale * timing.medianUs;
     schedules[number].spread = timing.spread;
   }
-  denseTransposed = dense.cublasTN.medianUs < dense.cublasNN.medianUs;
+  denseTransposed = dense.cublasBestUs > 0 &&
+                    dense.cublasTN.medianUs <= dense.cublasNN.medianUs;
   return llvm::Error::success();
 }
 

@@ -130,6 +130,7 @@ void nm_sparse::buildNVVMExitPipeline(OpPassManager &pm,
     pm.addPass(createNMSparseCreateDeviceMapsPass());
   if (options.arguments != "fields")
     pm.addPass(createNMSparseBindArgumentsPass());
+  pm.addNestedPass<gpu::GPUModuleOp>(createNMSparseRaisePTXVersionPass());
   pm.addNestedPass<gpu::GPUModuleOp>(createNMSparseOrderMetadataPass());
 }
 

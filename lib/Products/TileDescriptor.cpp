@@ -9,6 +9,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "nm_sparse/Dialect/NMTile/Utils/IndexMath.h"
+#include <numeric>
 
 using namespace mlir;
 using namespace mlir::nm_sparse;
@@ -62,8 +63,15 @@ Value TileDescriptor::at(Value offset, int64_t k, int64_t other) {
   Value result = base;
   if (offset) {
     offset = arith::IndexCastUIOp::create(b, loc, b.getI64Type(), offset);
-    int64_t wordsApart =
-        alongRows ? rows * kLineWords / lineElements : kLineWords;
+    int64_t wordsApart = kLineWords;
+    if (alongRows) {
+      // Offsets are whole lines: few rows of many elements are less than a
+      // word apart.
+      int64_t unit = lineElements / std::gcd(lineElements, rows * kLineWords);
+      wordsApart = rows * kLineWords * unit / lineElements;
+      if (unit > 1)
+        offset = arith::DivUIOp::create(b, loc, offset, constant64(unit));
+    }
     result = b.createOrFold<arith::AddIOp>(
         loc, result,
         b.createOrFold<arith::MulIOp>(loc, offset, constant64(wordsApart)));

@@ -29,9 +29,15 @@ static std::string getKey(const TunedProblem &problem) {
   return problem.getLayer() + std::to_string(problem.tokens);
 }
 
-/// The option of the pipelines for weights that are stored as `problem` says.
+/// The option of the pipelines for weights that are stored as `problem` says:
+/// `k_major` for "#nm_sparse.k_major<...>", and the full name for a form of
+/// another dialect.
 static std::string getStorageOption(const TunedProblem &problem) {
-  return problem.storage == "canonical" ? "canonical" : "bitmap";
+  StringRef storage = problem.storage;
+  if (!storage.consume_front("#"))
+    return storage.str();
+  storage.consume_front("nm_sparse.");
+  return storage.take_until([](char c) { return c == '<'; }).str();
 }
 
 /// The products of `program` when it is compiled for these numbers of tokens.

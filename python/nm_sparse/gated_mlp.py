@@ -23,6 +23,7 @@ from .layers.layer_text import (
     empty,
     finish,
     function,
+    given_x,
     product,
     scale_of_x,
     widen,
@@ -41,6 +42,7 @@ def gated_mlp_mlir(
     name: str = "gated_mlp",
     result: Optional[str] = None,
     x_scale: str = "token",
+    feature_major: bool = False,
 ) -> str:
     """Text of a program with one function.
 
@@ -59,6 +61,7 @@ def gated_mlp_mlir(
                    x, gate and up where `dtype` has 8 bits, and the array that the
                    result is written to.
     result, x_scale:  where `dtype` has 8 bits, as for `LinearSpec`.
+    feature_major:    whether x is given as x^T, as for `LinearSpec`.
 
     Raises EncodingError when an encoding is none of such a weight, a size is below 1,
     type or activation is another one, or there is a third weight and `dtype` has 8
@@ -68,13 +71,13 @@ def gated_mlp_mlir(
     check_sizes(hidden=hidden, intermediate=intermediate)
     check_third(down, result)
     rows = "?" if tokens is None else str(tokens)
-    x: Typed = ("%x", f"tensor<{rows}x{hidden}x{dtype}>")
+    x, argument = given_x(rows, hidden, dtype, feature_major)
     half = f"tensor<{rows}x{intermediate}x{given}>"
     wide = f"tensor<{rows}x{intermediate}x{accumulator(dtype)}>"
     weight = f"tensor<{intermediate}x{hidden}x{dtype}, #weight>"
     gate, up = ("%gate_weight", weight), ("%up_weight", weight)
-    aliases, arguments = [f"#weight = {attribute(encoding)}"], [x, gate, up]
-    out = ("%out", x[1] if down else half)
+    aliases, arguments = [f"#weight = {attribute(encoding)}"], [argument, gate, up]
+    out = ("%out", f"tensor<{rows}x{hidden}x{dtype}>" if down else half)
     scales: List[List[Typed]] = [[], []]
     if result is not None:
         of_x = scale_of_x(rows, x_scale)
@@ -82,10 +85,10 @@ def gated_mlp_mlir(
         scales = [[of_x, (f"%{one}_scale", kind)] for one in ("gate", "up")]
         arguments += [of_x, scales[0][1], scales[1][1]]
     lines = [
-        *begin(x[1], tokens),
+        *begin(x[1], tokens, feature_major),
         *zeros("wide", wide),
-        product("gate", x, gate, ("%wide", wide)),
-        product("up", x, up, ("%wide", wide)),
+        product("gate", x, gate, ("%wide", wide), feature_major),
+        product("up", x, up, ("%wide", wide), feature_major),
         empty("half", half),
         *([empty("inside", half)] if down else []),
         *finish(
@@ -109,7 +112,7 @@ def gated_mlp_mlir(
         lines += zeros("narrow", narrow)
         lines.append(product("down", result, third, ("%narrow", narrow)))
         lines += elementwise("result", [("%down", narrow)], out, [], "%i0")
-        result = ("%result", x[1])
+        result = ("%result", out[1])
     return function(name, aliases, [*arguments, out], lines, [result])
 
 

@@ -8,7 +8,6 @@ from typing import Optional, Sequence
 
 from .encoding import EncodingError
 from .layers.layer_text import (
-    Typed,
     accumulator,
     attribute,
     begin,
@@ -16,6 +15,7 @@ from .layers.layer_text import (
     check_types,
     finish,
     function,
+    given_x,
     product,
     scale_of_x,
     zeros,
@@ -46,6 +46,7 @@ def linear_shared_mlir(
     name: str = "linear_shared",
     result: Optional[str] = None,
     x_scale: str = "token",
+    feature_major: bool = False,
 ) -> str:
     """Text of a program with one function.
 
@@ -58,6 +59,7 @@ def linear_shared_mlir(
              and those of each weight's outputs where `dtype` has 8 bits, the biases
              that there are, and the arrays that the results are written to.
     result, x_scale:  where `dtype` has 8 bits, as for `LinearSpec`.
+    feature_major:    whether x is given as x^T, as for `LinearSpec`.
 
     Raises EncodingError when there is no layer, an encoding is none of such a weight, a
     size is below 1, or type or activation is another one.
@@ -67,8 +69,8 @@ def linear_shared_mlir(
     if not layers:
         raise EncodingError("there are 0 layers: legal is at least 1")
     rows = "?" if tokens is None else str(tokens)
-    x: Typed = ("%x", f"tensor<{rows}x{inputs}x{dtype}>")
-    lines, aliases = begin(x[1], tokens), []
+    x, argument = given_x(rows, inputs, dtype, feature_major)
+    lines, aliases = begin(x[1], tokens, feature_major), []
     of_x = [scale_of_x(rows, x_scale)] if result is not None else []
     weights, scales, biases, outs, results = [], [], [], [], []
     for at, layer in enumerate(layers):
@@ -83,10 +85,11 @@ def linear_shared_mlir(
         outs.append((f"%out{at}", f"tensor<{rows}x{n}x{given}>"))
         wide = f"tensor<{rows}x{n}x{accumulator(dtype)}>"
         lines += zeros(f"init{at}", wide)
-        lines.append(product(f"p{at}", x, weights[-1], (f"%init{at}", wide)))
+        init = (f"%init{at}", wide)
+        lines.append(product(f"p{at}", x, weights[-1], init, feature_major))
         y = (f"%p{at}", wide)
         both = [*of_x, *own]
         lines += finish(f"y{at}", y, outs[-1], bias, layer.activation, both)
         results.append((f"%y{at}", outs[-1][1]))
-    arguments = [x, *weights, *of_x, *scales, *biases, *outs]
+    arguments = [argument, *weights, *of_x, *scales, *biases, *outs]
     return function(name, aliases, arguments, lines, results)

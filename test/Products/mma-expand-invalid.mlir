@@ -35,7 +35,7 @@
 #y = affine_map<(m, n, k) -> (m, n)>
 
 func.func @singles(%x: tensor<1x128xf32>, %v: tensor<2x4x512xf32>, %b: tensor<2x4x32xi32>, %init: tensor<1x64xf32>) -> tensor<1x64xf32> {
-  // expected-error @below {{has a schedule with product = mma_expand, which multiplies f16 or bf16, but operands of 'f32'}}
+  // expected-error @below {{has a schedule with product = mma_expand, which multiplies f16, bf16, e4m3, e5m2 or i8, but operands of 'f32'}}
   %0 = nm_sparse.matmul #nm_sparse.encoding<8:16> storage = #nm_sparse.bitmap<#nm_sparse.encoding<8:16>> indexing_maps = [#x, #w, #y]
     config = #nm_tile.schedule<tile = [8, 64, 64], product = mma_expand<warps = 2>, transfers = {x = direct, values = direct, index = direct}, pipeline = sequential>
     ins(%x, %v, %b : tensor<1x128xf32>, tensor<2x4x512xf32>, tensor<2x4x32xi32>) outs(%init : tensor<1x64xf32>) -> tensor<1x64xf32>
@@ -110,4 +110,18 @@ func.func @long_step(%x: tensor<1x2048xf16>, %v: tensor<2x64x512xf16>, %b: tenso
     config = #nm_tile.schedule<tile = [8, 64, 512], product = mma_expand<warps = 2>, transfers = {x = direct, values = direct, index = direct}, pipeline = sequential>
     ins(%x, %v, %b : tensor<1x2048xf16>, tensor<2x64x512xf16>, tensor<2x64x32xi32>) outs(%init : tensor<1x64xf32>) -> tensor<1x64xf32>
   return %0 : tensor<1x64xf32>
+}
+
+// -----
+
+#x = affine_map<(m, n, k) -> (m, k)>
+#w = affine_map<(m, n, k) -> (k, n)>
+#y = affine_map<(m, n, k) -> (m, n)>
+
+func.func @long_windows_of_bytes(%x: tensor<1x272xi8>, %v: tensor<2x1x4608xi8>, %b: tensor<2x1x288xi32>, %init: tensor<1x64xi32>) -> tensor<1x64xi32> {
+  // expected-error @below {{whose lanes expand up to 128 values to 512 rows at a time, but the least whole windows of #nm_sparse.encoding<9:17> that fill 16 bytes are 144 values of 272 rows; legal is product = dot}}
+  %0 = nm_sparse.matmul #nm_sparse.encoding<9:17> storage = #nm_sparse.bitmap<#nm_sparse.encoding<9:17>> indexing_maps = [#x, #w, #y]
+    config = #nm_tile.schedule<tile = [8, 64, 576], product = mma_expand<warps = 2>, transfers = {x = direct, values = direct, index = direct}, pipeline = sequential>
+    ins(%x, %v, %b : tensor<1x272xi8>, tensor<2x1x4608xi8>, tensor<2x1x288xi32>) outs(%init : tensor<1x64xi32>) -> tensor<1x64xi32>
+  return %0 : tensor<1x64xi32>
 }

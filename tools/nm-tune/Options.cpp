@@ -22,7 +22,8 @@ not measured again, so that a search goes on where another one ended.
   --database FILE    lines of JSON; made if there is none
   --shape K=I,N=O    a linear layer of I inputs and O outputs; may be given again
   --encoding E       of its weight, such as 2:4 or '8:32, block = [1, 64]'
-  --type T           of its elements: f16 (default), bf16 or f32
+  --type T           of its elements: f16 (default), bf16, f32, f8E4M3FN, f8E5M2 or
+                     i8; results are of the same type, and bf16 where that has 8 bits
   --checkpoint MODEL the 2:4 weights of a .safetensors file, an index of several, or
                      a folder; with --encoding the dense ones, for that pattern
   --weight NAME      of the checkpoint, this one alone; may be given again, and be a
@@ -120,10 +121,10 @@ static void addSources(CommandLine &line, NmTuneOptions &options) {
                 [&](StringRef text) { return parseShape(text, options); });
   line.addString("encoding", options.encoding);
   line.addValue("type", [&](StringRef text) -> llvm::Error {
-    if (!llvm::is_contained({"f16", "bf16", "f32"}, text))
-      return llvm::createStringError("'" + text.str() +
-                                     "' is not one of f16, bf16, f32");
     options.type = findElementType(text);
+    if (!options.type)
+      return llvm::createStringError("'" + text.str() + "' is not one of " +
+                                     llvm::join(getElementTypes(), ", "));
     return llvm::Error::success();
   });
   line.addString("checkpoint", options.checkpoint);

@@ -35,7 +35,8 @@ static llvm::Error addFiles(ArrayRef<std::string> paths,
 
 /// A linear layer with a weight of that encoding.
 static llvm::Expected<TunableSource>
-makeSource(const LayerShape &shape, StringRef encoding, StringRef label) {
+makeSource(LayerShape shape, StringRef encoding, StringRef label) {
+  shape.roundsSums = true;
   DialectRegistry registry;
   registerAllDialects(registry);
   MLIRContext context(registry, MLIRContext::Threading::DISABLED);

@@ -213,10 +213,11 @@ TEST_F(DriverTest, RecordAndReplay) {
   EXPECT_NEAR(versus.cublasTN.medianUs, 20, 1e-3);
   EXPECT_NEAR(versus.speedup, 1, 1e-3);
   EXPECT_EQ(versus.cublasVersion, 130000);
-  EXPECT_NE(nmsBenchAgainstCublas(3, 64, 32, 16, 1, nullptr, &versus), 0);
-  EXPECT_NE(
-      std::string(nmsLastError()).find("element kind i8 (3) is not timed"),
-      std::string::npos);
+  EXPECT_NE(nmsBenchAgainstCublas(4, 64, 32, 16, 1, nullptr, &versus), 0);
+  EXPECT_NE(std::string(nmsLastError())
+                .find("element kind i32 (4) is not timed: use f32, f16, bf16, "
+                      "f8E4M3FN, f8E5M2 or i8"),
+            std::string::npos);
 
   EXPECT_NE(nmsModuleCacheClear(), 0);
   frees = fake().frees;

@@ -2,16 +2,16 @@
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A shared library with the symbols of libcuda and libcublas that the runtime
-// opens. Device memory is host memory; a clock counts 10 us for a kernel, 30 us
-// for a cuBLAS product with the weight as k x n and 20 us for n x k; products
-// in float64 are computed. One device: sm_90, 227 KB of shared memory.
+// A shared library with the symbols of libcuda that the runtime opens; those of
+// libcublas and libcublasLt are in FakeCublas.cpp. Device memory is host
+// memory; a clock counts 10 us for a kernel. One device: sm_90, 227 KB of
+// shared memory.
 //
 //===----------------------------------------------------------------------===//
 
 #include "FakeCuda.h"
 
-#include "Vendor/CublasApi.h"
+#include "nm_sparse/Base/CudaApi.h"
 #include "nm_sparse/Base/KernelSymbols.h"
 
 #include <cstdlib>
@@ -19,7 +19,6 @@
 #include <utility>
 
 using namespace nms::cuda;
-using nms::cublas::Handle;
 
 #define FAKE extern "C" __attribute__((visibility("default")))
 
@@ -32,8 +31,6 @@ double capturedUs = 0;
 Context current = nullptr, saved = nullptr;
 
 Context primary() { return reinterpret_cast<Context>(0x1000); }
-
-void spend(double us) { (capturing ? capturedUs : clockUs) += us; }
 
 template <typename T>
 T box(double value) {
@@ -61,11 +58,13 @@ Result launched(const unsigned *cluster, unsigned x, unsigned y, unsigned z,
   if (params)
     memcpy(&state.firstParam, params[0], 8);
   state.sumOfFirstParams += state.firstParam;
-  spend(10);
+  spendFakeTime(10);
   return success;
 }
 
 } // namespace
+
+void spendFakeTime(double us) { (capturing ? capturedUs : clockUs) += us; }
 
 FAKE FakeState *fakeState() { return &state; }
 
@@ -314,7 +313,7 @@ FAKE Result cuMemsetD32Async(DevicePtr dst, unsigned value, size_t count,
   ++state.memsets;
   for (size_t i = 0; i < count; ++i)
     reinterpret_cast<unsigned *>(dst)[i] = value;
-  spend(1);
+  spendFakeTime(1);
   return success;
 }
 FAKE Result cuMemsetD16Async(DevicePtr dst, unsigned short value, size_t count,
@@ -349,49 +348,4 @@ FAKE Result cuTensorMapEncodeIm2col(TensorMap *map, int, uint32_t, void *base,
   state.boxOuter = pixels;
   state.strideBytes = strides[0];
   return success;
-}
-
-FAKE int cublasCreate_v2(Handle *handle) {
-  *handle = box<Handle>(0);
-  return 0;
-}
-FAKE int cublasDestroy_v2(Handle handle) {
-  delete &unbox(handle);
-  return 0;
-}
-FAKE int cublasGetVersion_v2(Handle, int *version) {
-  *version = 130000;
-  return 0;
-}
-FAKE int cublasSetStream_v2(Handle, Stream) { return 0; }
-FAKE int cublasSetWorkspace_v2(Handle, void *, size_t) { return 0; }
-FAKE int cublasGemmEx(Handle, int opA, int, int, int, int, const void *,
-                      const void *, int, int, const void *, int, int,
-                      const void *, void *, int, int, int, int) {
-  spend(opA == 0 ? 30 : 20);
-  return 0;
-}
-FAKE int cublasGemmStridedBatchedEx(Handle, int opA, int, int, int, int,
-                                    const void *, const void *, int, int,
-                                    long long, const void *, int, int,
-                                    long long, const void *, void *, int, int,
-                                    long long, int batch, int, int) {
-  spend((opA == 0 ? 30 : 20) * batch);
-  return 0;
-}
-FAKE int cublasDgemm_v2(Handle, int opA, int opB, int m, int n, int k,
-                        const double *alpha, const double *a, int lda,
-                        const double *b, int ldb, const double *beta, double *c,
-                        int ldc) {
-  for (int j = 0; j < n; ++j)
-    for (int i = 0; i < m; ++i) {
-      double sum = 0;
-      for (int l = 0; l < k; ++l)
-        sum += (opA ? a[l + int64_t(i) * lda] : a[i + int64_t(l) * lda]) *
-               (opB ? b[j + int64_t(l) * ldb] : b[l + int64_t(j) * ldb]);
-      double &out = c[i + int64_t(j) * ldc];
-      out = *alpha * sum + *beta * out;
-    }
-  ++state.graphLaunches; // seen by the test as "the device was used"
-  return 0;
 }

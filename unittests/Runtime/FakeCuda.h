@@ -32,6 +32,21 @@ struct FakeState {
   uint64_t sumOfFirstParams = 0;
   uint64_t boxInner = 0, boxOuter = 0, strideBytes = 0;
   int failNextLaunch = 0; // a CUresult
+
+  // The last product of cuBLAS or cuBLASLt, as that library counts types: the
+  // weight, the activations and the result, and which ones are transposed.
+  int productTypes[3] = {-1, -1, -1};
+  int computeType = 0;
+  bool transposed[2] = {false, false};
+  int batch = 0;
+  // Those of cuBLASLt alone.
+  bool hasScales = false, hasFastSums = false;
+  int liveLtObjects = 0;
 };
+
+extern "C" FakeState *fakeState();
+
+/// Within the fake driver: the device works so long.
+void spendFakeTime(double us);
 
 #endif // NM_SPARSE_UNITTESTS_RUNTIME_FAKECUDA_H

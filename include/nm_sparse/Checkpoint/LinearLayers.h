@@ -41,6 +41,9 @@ makeLayers(MLIRContext &context, llvm::ArrayRef<LinearLayer> layers);
 struct LayerShape {
   int64_t outputs, inputs;
   const StoredType *type; ///< One that has an `element`.
+  /// Results of elements of 8 bits are bf16, as those of models' layers, which
+  /// scales multiply before; else they are sums.
+  bool roundsSums = false;
 };
 
 /// The same function for one layer, `@linear`, whose weight has `encoding`.

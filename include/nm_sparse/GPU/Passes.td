@@ -59,6 +59,18 @@ def NMSparseOrderMetadataPass
   let dependentDialects = ["::mlir::NVVM::NVVMDialect"];
 }
 
+def NMSparseRaisePTXVersionPass
+    : Pass<"nm-sparse-raise-ptx-version", "::mlir::gpu::GPUModuleOp"> {
+  let summary = "give targets the PTX version that products of 8-bit floats need";
+  let description = [{
+    The targets of a module that has `mma.sync` or `mma.sp.sync` of `e4m3` or
+    `e5m2`, which are inline PTX, get PTX 8.4 if theirs is older: ptxas and the
+    driver refuse the instructions otherwise. Other modules keep a version that
+    older drivers read.
+  }];
+  let dependentDialects = ["::mlir::NVVM::NVVMDialect"];
+}
+
 def NMSparseLowerTensorMapsPass : Pass<"nm-sparse-lower-tensor-maps"> {
   let summary = "tensor maps that upstream does not make, to those that it does";
   let description = [{

@@ -68,8 +68,9 @@ NMS_API int nmsEnergyRecorded(const NmsEnergyOptions *options,
                               NmsEnergy *result);
 
 /// Alternates loops of what was recorded with loops of the dense product of
-/// nmsBenchAgainstCublas, whose weight is stored n x k with `weightTransposed`.
-/// Returns 0, or nonzero with nmsLastError() set.
+/// nmsBenchAgainstCublas, whose weight is stored n x k with `weightTransposed`,
+/// and in any case where `kind` has 8 bits. Returns 0, or nonzero with
+/// nmsLastError() set.
 NMS_API int nmsEnergyAgainstCublas(int32_t kind, int64_t m, int64_t n,
                                    int64_t k, int64_t batch,
                                    int32_t weightTransposed,

@@ -78,20 +78,39 @@ NMS_API int nmsBenchRecorded(const NmsBenchOptions *options, NmsTiming *result);
 
 typedef struct NmsVersus {
   NmsTiming ours;
-  NmsTiming cublasNN;  // weight stored k x n, row-major
+  NmsTiming cublasNN;  // weight stored k x n, row-major; as cublasTN where
+                       // there is no such product
   NmsTiming cublasTN;  // weight stored n x k, row-major
   double cublasBestUs; // the smaller of both medians
   double speedup;      // cublasBestUs / ours.medianUs
   double oursTflops;   // of the dense product: 2 * batch * m * n * k
   double cublasBestTflops;
-  int32_t cublasVersion; // as cublasGetVersion reports it
+  int32_t cublasVersion; // as cublasGetVersion or cublasLtGetVersion reports it
 } NmsVersus;
+
+/// The library of a dense product, and the kinds of its matrices.
+typedef struct NmsDenseInfo {
+  const char *library; // "cuBLAS" or "cuBLASLt"
+  int32_t xKind, weightKind, resultKind;
+} NmsDenseInfo;
+
+/// Says how the dense product of activations of `kind` is made. Returns 0, or
+/// nonzero with nmsLastError() set for kinds whose product is not timed.
+NMS_API int nmsDenseInfo(int32_t kind, NmsDenseInfo *result);
 
 /// Alternates replays of what was recorded with cuBLAS products of `batch`
 /// dense m x k and k x n matrices of normal random numbers, in one process and
-/// with the order reversed every second round. `kind` is NMS_F32 (f32
-/// throughout, no TF32), NMS_F16 or NMS_BF16 (f32 accumulation, output of the
-/// same kind). Returns 0, or nonzero with nmsLastError() set.
+/// with the order reversed every second round. `kind` is one of
+///   NMS_F32: f32 throughout, no TF32;
+///   NMS_F16, NMS_BF16: f32 accumulation, output of the same kind;
+///   NMS_I8: i32 sums, which are the output; n and k are multiples of 4;
+///   NMS_F8E4M3FN: cuBLASLt, with a scale for each operand, fast accumulation,
+///     output in bf16, and the algorithm that the library recommends; n and k
+///     are multiples of 16;
+///   NMS_F8E5M2: the same, with a weight of f8E4M3FN, as the library multiplies
+///     no two matrices of f8E5M2.
+/// Those of 8 bits exist for a weight stored n x k alone. Returns 0, or nonzero
+/// with nmsLastError() set.
 NMS_API int nmsBenchAgainstCublas(int32_t kind, int64_t m, int64_t n, int64_t k,
                                   int64_t batch, const NmsBenchOptions *options,
                                   NmsVersus *result);

@@ -83,6 +83,34 @@ static llvm::json::Object toJSON(const NmsTiming &timing) {
       {"replays", timing.replays},    {"inner", timing.inner}};
 }
 
+std::string nm_sparse::getDenseName(int32_t kind) {
+  NmsDenseInfo info;
+  if (nmsDenseInfo(kind, &info))
+    return "cuBLAS dense";
+  std::string name = std::string(info.library) + " dense";
+  // Results of other kinds are those of the activations.
+  if (info.resultKind != info.xKind)
+    name += llvm::formatv(" ({0} x {1} = {2})", nmsKindName(info.xKind),
+                          nmsKindName(info.weightKind),
+                          nmsKindName(info.resultKind));
+  return name;
+}
+
+/// The JSON of a dense product of activations of `kind`.
+static llvm::json::Object describeDense(const NmsVersus &versus, int32_t kind) {
+  llvm::json::Object json{{"nn", toJSON(versus.cublasNN)},
+                          {"tn", toJSON(versus.cublasTN)},
+                          {"version", versus.cublasVersion}};
+  NmsDenseInfo info;
+  if (!nmsDenseInfo(kind, &info)) {
+    json["library"] = info.library;
+    json["types"] =
+        llvm::json::Array{nmsKindName(info.xKind), nmsKindName(info.weightKind),
+                          nmsKindName(info.resultKind)};
+  }
+  return json;
+}
+
 static double getUnixTime() {
   return std::chrono::duration<double>(
              std::chrono::system_clock::now().time_since_epoch())
@@ -113,10 +141,7 @@ llvm::Error nm_sparse::benchRecorded(ArrayRef<Product> products, int64_t sets,
     if (!compared)
       why = nmsLastError();
     else
-      report.json["cublas"] =
-          llvm::json::Object{{"nn", toJSON(versus.cublasNN)},
-                             {"tn", toJSON(versus.cublasTN)},
-                             {"version", versus.cublasVersion}};
+      report.json["cublas"] = describeDense(versus, p.kind);
   }
   if (!compared) {
     if (nmsBenchRecorded(&options, &ours))
@@ -149,7 +174,8 @@ llvm::Error nm_sparse::benchRecorded(ArrayRef<Product> products, int64_t sets,
   if (compared) {
     report.json["cublas_us"] = denseUs;
     report.json["speedup"] = denseUs / ours.medianUs;
-    report.text += llvm::formatv("; cuBLAS dense {0:f2} us: {1:f2}x\n", denseUs,
+    report.text += llvm::formatv("; {0} {1:f2} us: {2:f2}x\n",
+                                 getDenseName(products.front().kind), denseUs,
                                  denseUs / ours.medianUs);
   } else {
     report.text += "; not compared with cuBLAS: " + why + "\n";

@@ -28,6 +28,11 @@ llvm::Expected<SmallVector<Product>> findProducts(ModuleOp module,
 /// are those of the function.
 int64_t getNumSets(ArrayRef<Product> products, ArrayRef<Argument> arguments);
 
+/// The library with a dense product of `kind`, and the types of its matrices
+/// where they are not all the same: "cuBLASLt dense (f8E4M3FN x f8E4M3FN =
+/// bf16)".
+std::string getDenseName(int32_t kind);
+
 /// Times the launches recorded in `sets` calls, and cuBLAS on `products`.
 /// `budget` is in milliseconds, 0 for none.
 llvm::Error benchRecorded(ArrayRef<Product> products, int64_t sets,

@@ -75,16 +75,17 @@ static double getSummationTolerance(linalg::LinalgOp op) {
     if (std::optional<WeightView> view = findWeight(input)) {
       EncodingAttr encoding = getEncoding(view->weight.getType());
       // A weight stored as 2:4 adds as many products as 2:4, zeros among them,
-      // and an expanded one as many as the dense weight: elements of 16 bits
-      // that no panel of 8 outputs shares.
-      constexpr int64_t panel = 8;
-      double least = isByte && alwaysEmbeds(encoding, {2, 4}) ? 0.5 : 0;
-      if (isHalf && encoding.getBlockN() % panel != 0)
-        least = 1;
+      // and an expanded one as many as the dense weight: elements that no panel
+      // of 8 outputs shares, or with bytes, of 64.
+      int64_t panel = isByte ? 64 : 8;
+      double least = encoding.getBlockN() % panel != 0 ? 1 : 0;
+      if (isByte && alwaysEmbeds(encoding, {2, 4}))
+        least = 0.5;
       rows *= std::max(getKeptShare(encoding, rows), least);
     }
-  // With bytes, even one sum drops more bits than other roundings allow for.
-  return isByte ? std::ldexp(std::max(1.0, rows / 32), -14)
+  // With bytes, products of a sum are rounded so, too: one sum drops more bits
+  // than other roundings allow for.
+  return isByte ? std::ldexp(std::ceil(rows / 32) + 1, -14)
                 : std::ldexp(rows / 16, -24);
 }
 

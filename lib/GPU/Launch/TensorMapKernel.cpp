@@ -13,6 +13,7 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "nm_sparse/GPU/Support/Im2col.h"
 #include "nm_sparse/GPU/Support/KernelArguments.h"
+#include "nm_sparse/GPU/Support/PTXVersion.h"
 
 using namespace mlir;
 using namespace mlir::nm_sparse;
@@ -183,28 +184,6 @@ private:
 
 } // namespace
 
-/// Targets of `module` get the PTX that has tensormap.replace, if theirs is
-/// older.
-static void requireReplacePTX(gpu::GPUModuleOp module) {
-  ArrayAttr targets = module.getTargetsAttr();
-  if (!targets)
-    return;
-  SmallVector<Attribute> changed;
-  for (Attribute attribute : targets) {
-    auto target = dyn_cast<NVVM::NVVMTargetAttr>(attribute);
-    StringRef text = target ? target.getFeatures() : "";
-    unsigned found = 0;
-    if (target && text.consume_front("+ptx") && !text.getAsInteger(10, found) &&
-        found < kReplacePTX)
-      attribute = NVVM::NVVMTargetAttr::get(
-          module.getContext(), target.getO(), target.getTriple(),
-          target.getChip(), "+ptx" + std::to_string(kReplacePTX),
-          target.getFlags(), target.getLink(), target.getVerifyTarget());
-    changed.push_back(attribute);
-  }
-  module.setTargetsAttr(ArrayAttr::get(module.getContext(), changed));
-}
-
 LLVM::LLVMFuncOp TensorMapKernels::get(gpu::GPUModuleOp module, Location loc,
                                        ArrayRef<TmaCreateDescriptorOp> maps) {
   OpBuilder b(module.getContext());
@@ -225,7 +204,7 @@ LLVM::LLVMFuncOp TensorMapKernels::get(gpu::GPUModuleOp module, Location loc,
   LLVM::LLVMFuncOp &kernel = kernels[b.getArrayAttr(key)];
   if (kernel)
     return kernel;
-  requireReplacePTX(module);
+  requirePTX(module, kReplacePTX);
   b.setInsertionPointToEnd(module.getBody());
   kernel = LLVM::LLVMFuncOp::create(
       b, loc, "make_tensor_maps",

@@ -11,6 +11,7 @@
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "nm_sparse/GPU/Passes.h"
+#include "nm_sparse/GPU/Support/PTXVersion.h"
 
 namespace mlir::nm_sparse {
 #define GEN_PASS_DEF_NMSPARSEORDERMETADATAPASS
@@ -22,15 +23,6 @@ using namespace mlir;
 /// The PTX version that has the modifier.
 static constexpr unsigned kOrderedVersion = 85;
 
-/// The version that features such as "+ptx80" ask for; 0 where they say none.
-static unsigned getVersion(StringRef features) {
-  unsigned version = 0;
-  for (StringRef feature : llvm::split(features, ','))
-    if (feature.consume_front("+ptx"))
-      feature.consumeInteger(10, version);
-  return version;
-}
-
 namespace {
 struct OrderMetadata
     : public nm_sparse::impl::NMSparseOrderMetadataPassBase<OrderMetadata> {
@@ -38,7 +30,8 @@ struct OrderMetadata
     ArrayAttr targets = getOperation().getTargetsAttr();
     auto knowsIt = [](Attribute target) {
       auto nvvm = dyn_cast<NVVM::NVVMTargetAttr>(target);
-      return nvvm && getVersion(nvvm.getFeatures()) >= kOrderedVersion;
+      return nvvm &&
+             nm_sparse::getPTXVersion(nvvm.getFeatures()) >= kOrderedVersion;
     };
     if (!targets || !llvm::all_of(targets, knowsIt))
       return;

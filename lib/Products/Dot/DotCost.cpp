@@ -37,8 +37,9 @@ static constexpr double kTile = 24, kValue = 3, kToken = 4, kLongWindow = 5,
 /// Where tokens are neighbours and rows of them longer than so many bytes,
 /// lanes that read some tokens of many rows share no sectors.
 static constexpr int64_t kApartBytes = 64;
-/// Instructions of a value that wait for each other, beside one of each token.
-static constexpr double kChained = 10;
+/// Instructions of a value that wait for each other, beside one of each token;
+/// and more of elements of 8 bits, which are read and converted one by one.
+static constexpr double kChained = 10, kChainedBytes = 25;
 
 /// Values of a lane, of all tiles that it reads at once, that are proposed.
 /// More than two tiles of few values take 1.2 times as long as two.
@@ -119,7 +120,8 @@ static Work countDots(const MatmulProblem &problem, ScheduleAttr schedule,
   // first, then where segments begin, then values.
   work.waits =
       tile.isFree ? 3.0 * std::ceil(stepValues / values) : stepValues / values;
-  work.links = stepValues * (kChained + tokens);
+  double chained = kChained + (problem.elementBytes == 1 ? kChainedBytes : 0);
+  work.links = stepValues * (chained + tokens);
   work.sums = warps * tokens;
   work.x = getL2Seconds(
       tokens * double(stepTiles * tile.rows * problem.elementBytes), chip);

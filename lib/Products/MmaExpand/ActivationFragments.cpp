@@ -4,10 +4,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Lane 4 g + t of a fragment has token g of its 8, and of 16 rows those that it
-// expands itself. So a lane reads 8 neighbouring rows of a token, two fragments
-// of columns, by one access where x is token-major; where it is feature-major,
-// the tokens that it has in all fragments, of one row.
+// Lane 4 g + t of a fragment has token g of its 8, and of all rows those that
+// it expands itself. So a lane reads a chunk of neighbouring rows of a token,
+// 16 bytes and two fragments of columns, by one access where x is token-major;
+// where it is feature-major, the tokens that it has in all fragments, of one
+// row.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,10 +35,11 @@ Value nm_sparse::stackPairs(OpBuilder &b, Location loc, ArrayRef<Value> pairs) {
 }
 
 ActivationFragments::ActivationFragments(OpBuilder &b, TileMatmulOp op,
-                                         Value lane)
+                                         Value lane, const Segment &segment)
     : b(b), loc(op.getLoc()), math(b, loc), x(op.getLhs()),
       group(math.div(lane, Segment::kLanes)),
       fragments(op.getSchedule().getTileTokens() / Segment::kFragmentTokens),
+      chunkRows(segment.getChunkRows()), registerRows(segment.registerRows),
       isTokenMajor(op.getLhsOrder() == MajorOrder::K) {}
 
 /// Neighbours that one access reads, at most `most`: wherever a row of x
@@ -102,18 +104,18 @@ Value ActivationFragments::zeroUnless(Value condition, Value value) {
   return arith::SelectOp::create(b, loc, condition, value, zero);
 }
 
-/// Returns the elements of 8 rows for each fragment of tokens.
+/// Returns the elements of a chunk of rows for each fragment of tokens.
 SmallVector<SmallVector<Value>>
 ActivationFragments::readTokenMajor(Value row, bool isWhole) {
   auto type = cast<MemRefType>(x.getType());
   int64_t tokens = fragments * Segment::kFragmentTokens;
-  int64_t width = getWidth(Segment::kChunkRows);
+  int64_t width = getWidth(chunkRows);
   SmallVector<SmallVector<Value>> all(fragments);
   for (int64_t fragment = 0; fragment < fragments; ++fragment) {
     Value token = math.add(math.mul(group, fragments), fragment);
     if (type.getDimSize(0) < tokens)
       token = clamp(token, /*dim=*/0, /*width=*/1);
-    for (int64_t i = 0; i < Segment::kChunkRows; i += width) {
+    for (int64_t i = 0; i < chunkRows; i += width) {
       Value first = math.add(row, i);
       Value present = isPresent(first, isWhole);
       Value at = present ? clamp(first, /*dim=*/1, width) : first;
@@ -129,7 +131,7 @@ ActivationFragments::readFeatureMajor(Value row, bool isWhole) {
   int64_t tokens = fragments * Segment::kFragmentTokens;
   int64_t width = getWidth(fragments);
   SmallVector<SmallVector<Value>> all(fragments);
-  for (int64_t i = 0; i < Segment::kChunkRows; ++i) {
+  for (int64_t i = 0; i < chunkRows; ++i) {
     Value present = isPresent(math.add(row, i), isWhole);
     Value at = math.add(row, i);
     if (present)
@@ -145,22 +147,25 @@ ActivationFragments::readFeatureMajor(Value row, bool isWhole) {
   return all;
 }
 
-SmallVector<std::array<Value, 2>> ActivationFragments::read(Value row,
-                                                            bool isWhole) {
+SmallVector<SmallVector<Value>> ActivationFragments::read(Value row,
+                                                          bool isWhole) {
   SmallVector<SmallVector<Value>> rows = isTokenMajor
                                              ? readTokenMajor(row, isWhole)
                                              : readFeatureMajor(row, isWhole);
   Type element = cast<MemRefType>(x.getType()).getElementType();
-  auto type = VectorType::get({2}, element);
-  SmallVector<std::array<Value, 2>> columns;
+  auto type = VectorType::get({registerRows}, element);
+  auto word = VectorType::get({1}, b.getI32Type());
+  SmallVector<SmallVector<Value>> columns;
   for (ArrayRef<Value> own : rows) {
-    SmallVector<Value> pairs;
-    for (int64_t i = 0; i < Segment::kChunkRows; i += 2)
-      pairs.push_back(
-          vector::FromElementsOp::create(b, loc, type, own.slice(i, 2)));
-    ArrayRef<Value> all(pairs);
-    columns.push_back({stackPairs(b, loc, all.take_front(2)),
-                       stackPairs(b, loc, all.drop_front(2))});
+    SmallVector<Value> &registers = columns.emplace_back();
+    for (int64_t i = 0; i < chunkRows; i += registerRows) {
+      Value reg = vector::FromElementsOp::create(b, loc, type,
+                                                 own.slice(i, registerRows));
+      if (element.getIntOrFloatBitWidth() == 8)
+        reg = vector::ExtractOp::create(
+            b, loc, vector::BitCastOp::create(b, loc, word, reg), 0);
+      registers.push_back(reg);
+    }
   }
   return columns;
 }

@@ -13,7 +13,7 @@
 
 namespace mlir::nm_sparse {
 
-/// A fragment of mma of vectors of two, a register each.
+/// A fragment of mma of vectors of two elements of 16 bits, a register each.
 Value stackPairs(OpBuilder &b, Location loc, ArrayRef<Value> pairs);
 
 /// Reads the activations of a tile of tokens from global memory. A fragment has
@@ -21,13 +21,14 @@ Value stackPairs(OpBuilder &b, Location loc, ArrayRef<Value> pairs);
 /// on, so that the tokens of a lane in all fragments are neighbours.
 class ActivationFragments {
 public:
-  ActivationFragments(OpBuilder &b, TileMatmulOp op, Value lane);
+  ActivationFragments(OpBuilder &b, TileMatmulOp op, Value lane,
+                      const Segment &segment);
 
-  /// For each fragment of tokens, two fragments of columns: the rows `row` to
-  /// `row + 7`, counted from the first of the K step, of which each lane may
-  /// name others. Rows that x does not have are zero; where `isWhole`, it has
-  /// all.
-  SmallVector<std::array<Value, 2>> read(Value row, bool isWhole);
+  /// For each fragment of tokens, four registers, vectors of two elements of 16
+  /// bits or i32 of four of 8: the rows of a chunk from `row` on, counted from
+  /// the first of the K step, of which each lane may name others. Rows that x
+  /// does not have are zero; where `isWhole`, it has all.
+  SmallVector<SmallVector<Value>> read(Value row, bool isWhole);
 
   int64_t getNumFragments() const { return fragments; }
 
@@ -45,7 +46,7 @@ private:
   Location loc;
   IndexMath math;
   Value x, group;
-  int64_t fragments;
+  int64_t fragments, chunkRows, registerRows;
   bool isTokenMajor;
 };
 

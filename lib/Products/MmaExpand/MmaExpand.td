@@ -21,7 +21,7 @@ def NMTile_MmaExpandAttr : NMTile_Attr<"MmaExpand", "mma_expand",
     whole windows from global memory and expands them to dense fragments in
     registers. `mma.sync` multiplies these by activations, which each lane reads for
     its own rows. No tile is in shared memory. The weight is stored as bitmaps, of
-    f16 or bf16.
+    f16, bf16 or 8 bits: i8, or f8E4M3FN and f8E5M2 on sm_89 and newer.
 
     | field | meaning | legal | default |
     |---|---|---|---|
@@ -33,9 +33,9 @@ def NMTile_MmaExpandAttr : NMTile_Attr<"MmaExpand", "mma_expand",
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
-    /// Values that a lane may read of each of its outputs at once, which
-    /// registers hold; and rows that it expands to, all in straight code.
-    static constexpr int64_t kMostValues = 64, kMostRows = 256;
+    /// Bytes of values that a lane may read of each of its outputs at once, which
+    /// registers hold; and of rows that it expands to, all in straight code.
+    static constexpr int64_t kMostValueBytes = 128, kMostRowBytes = 512;
 
     /// Warps that divide the outputs of a tile.
     int64_t getOutputWarps() const { return getWarps() / getShares(); }

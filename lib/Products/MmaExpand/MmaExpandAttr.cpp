@@ -6,6 +6,7 @@
 
 #include "../ProductAttrs.h"
 
+#include "nm_sparse/Dialect/NMTile/IR/ElementFormat.h"
 #include "nm_sparse/Dialect/NMTile/IR/Segment.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -59,21 +60,25 @@ LogicalResult MmaExpandAttr::verifyProblem(EmitErrorFn emitError,
                                            const ScheduleAttr &schedule,
                                            const EncodingAttr &encoding,
                                            Type element) const {
-  if (!isa<Float16Type, BFloat16Type>(element))
+  const ElementFormat *format = findElementFormat(element);
+  if (!format || format->bits > 16)
     return emitError() << "has a schedule with product = mma_expand, which "
-                          "multiplies f16 or bf16, but operands of "
+                          "multiplies f16, bf16, e4m3, e5m2 or i8, but "
+                          "operands of "
                        << element;
   if (encoding.isFree())
     return emitError() << "has a schedule with product = mma_expand, which "
                           "multiplies n:m weights, but "
                        << encoding << "; legal is product = dot";
-  BitmapTile tile =
-      BitmapTile::get(encoding, element.getIntOrFloatBitWidth() / 8);
-  Segment segment = Segment::get(encoding, tile);
-  if (segment.values > kMostValues || segment.rows > kMostRows)
+  int64_t elementBytes = element.getIntOrFloatBitWidth() / 8;
+  BitmapTile tile = BitmapTile::get(encoding, elementBytes);
+  Segment segment = Segment::get(encoding, tile, elementBytes);
+  int64_t mostValues = kMostValueBytes / elementBytes;
+  int64_t mostRows = kMostRowBytes / elementBytes;
+  if (segment.values > mostValues || segment.rows > mostRows)
     return emitError() << "has a schedule with product = mma_expand, whose "
                           "lanes expand up to "
-                       << kMostValues << " values to " << kMostRows
+                       << mostValues << " values to " << mostRows
                        << " rows at a time, but the least whole windows of "
                        << encoding << " that fill 16 bytes are "
                        << segment.values << " values of " << segment.rows
@@ -89,13 +94,13 @@ LogicalResult MmaExpandAttr::verifyProblem(EmitErrorFn emitError,
                           "multiples of "
                        << unit;
   int64_t values = segment.countOfLane(tiles, getShares()) * segment.values;
-  if (values > kMostValues)
+  if (values > mostValues)
     return emitError() << "has a schedule with product = mma_expand and K "
                           "steps of "
                        << schedule.getTileRows()
                        << " kept rows, of which a lane reads " << values
                        << " values of each output at once; legal are at most "
-                       << kMostValues;
+                       << mostValues;
   return success();
 }
 

@@ -22,25 +22,29 @@ using namespace mlir;
 using namespace mlir::nm_sparse;
 
 static constexpr double kSchedulers = 4;
-/// Instructions for a pair of rows of an output in all lanes, beside those for
-/// each register that the queue of a span advances; and for a product of 16
-/// outputs, 16 rows and 8 tokens.
-static constexpr double kPair = 8, kAdvance = 3, kFragment = 4;
+/// Instructions for a register of rows of an output in all lanes, beside those
+/// for each register that the queue of a span advances; and for a product of 16
+/// outputs, 32 bytes of rows and 8 tokens.
+static constexpr double kRegister = 8, kAdvance = 3, kFragment = 4;
 static constexpr int64_t kWarpsPerSM = 16;
+/// Tokens for which elements of 16 bits are proposed at most.
+static constexpr int64_t kFewTokens = 16;
 
 /// Registers by which the queues of a span advance, in all.
 static double countAdvances(const Segment &segment) {
-  int64_t pairs = segment.spanRows / 2, count = 0;
-  for (int64_t end : {pairs / 2, pairs - pairs / 2})
+  int64_t registers = segment.spanRows / segment.registerRows, count = 0;
+  for (int64_t end : {registers / 2, registers - registers / 2})
     for (int64_t done = 1; done < end; ++done)
-      count += std::min(end - done, (segment.spanValues + 1) / 2);
+      count +=
+          std::min<int64_t>(end - done, llvm::divideCeil(segment.spanValues,
+                                                         segment.registerRows));
   return double(count);
 }
 
 static Work countExpanded(const MatmulProblem &problem, ScheduleAttr schedule,
                           const Chip &chip) {
   const BitmapTile &tile = *problem.bitmap;
-  Segment segment = Segment::get(problem.encoding, tile);
+  Segment segment = Segment::get(problem.encoding, tile, problem.elementBytes);
   int64_t tokens = schedule.getTileTokens();
   int64_t warps = schedule.getProduct().getNumWarps();
   int64_t shares = schedule.getSumOwners(problem.encoding).shares;
@@ -54,15 +58,17 @@ static Work countExpanded(const MatmulProblem &problem, ScheduleAttr schedule,
   auto units = double(segment.countOfLane(stepTiles, shares));
   auto fragments = double(tokens) / Segment::kFragmentTokens;
   double spans = double(segment.rows) / double(segment.spanRows);
-  double instructions = double(Segment::kLaneOutputs) *
-                            (kPair * double(segment.rows) / 2.0 +
-                             kAdvance * spans * countAdvances(segment)) +
-                        fragments * kFragment * double(segment.rows) / 2.0;
+  double registers = double(segment.rows) / double(segment.registerRows);
+  double instructions =
+      double(Segment::kLaneOutputs) *
+          (kRegister * registers + kAdvance * spans * countAdvances(segment)) +
+      fragments * kFragment * registers;
   work.issued = double(warps) / kSchedulers * units * instructions;
   work.waits = units;
   work.links = units * instructions;
-  // Lanes read activations of 16 bits, and each wavefront has 128 bytes.
-  double chunks = fragments * double(segment.rows) / Segment::kChunkRows;
+  // Lanes read activations, and each wavefront has 128 bytes.
+  double chunks =
+      fragments * double(segment.rows) / double(segment.getChunkRows());
   work.shared = getSharedSeconds(double(warps) * units * chunks * 128.0, chip);
   work.sums = double(shares) * fragments;
   int64_t passes = llvm::divideCeil(problem.tokens, tokens);
@@ -71,33 +77,47 @@ static Work countExpanded(const MatmulProblem &problem, ScheduleAttr schedule,
   return work;
 }
 
-/// 2 to 16 tokens of rows that are read 16 bytes at a time; more tokens are for
-/// warpgroups.
+/// 2 to 16 tokens of 16 bits, whose rows are read 16 bytes at a time; more are
+/// for warpgroups. Any number of 8 bits on chips that have none: where they do,
+/// theirs took less time for each number that was measured (decision 113).
+static bool suits(const MatmulProblem &problem, const Chip &chip) {
+  if (problem.elementBytes == 1)
+    return chip.wgmma == 0;
+  return problem.elementBytes == 2 && problem.tokens >= 2 &&
+         problem.tokens <= kFewTokens;
+}
+
 static void proposeMmaExpand(ScheduleEnumerator &to) {
   const MatmulProblem &problem = to.problem;
-  constexpr int64_t mostTokens = 16, valuesAtOnce = 32;
-  if (!problem.bitmap || problem.bitmap->isFree || !problem.tensorCores ||
-      problem.xFeatureMajor || problem.tokens < 2 ||
-      problem.tokens > mostTokens)
+  constexpr int64_t bytesAtOnce = 64;
+  if (!problem.bitmap || problem.bitmap->isFree || problem.xFeatureMajor ||
+      !suits(problem, to.chip) || !problem.format->mma->existsOn(to.chip.name))
     return;
   const BitmapTile &tile = *problem.bitmap;
-  Segment segment = Segment::get(problem.encoding, tile);
-  if (segment.values > MmaExpandAttr::kMostValues ||
-      segment.rows > MmaExpandAttr::kMostRows)
+  Segment segment = Segment::get(problem.encoding, tile, problem.elementBytes);
+  int64_t bytes = problem.elementBytes;
+  if (segment.values * bytes > MmaExpandAttr::kMostValueBytes ||
+      segment.rows * bytes > MmaExpandAttr::kMostRowBytes)
     return;
   MLIRContext *context = to.encoding.getContext();
   auto transfers =
       TransfersAttr::getNamed(context, "direct", "direct", "direct");
   if (!transfers)
     return;
-  int64_t perLane = std::max<int64_t>(1, valuesAtOnce / segment.values);
-  int64_t tokens = problem.tokens <= 8 ? 8 : mostTokens;
+  // Registers hold the values of a lane beside the sums of all tokens.
+  constexpr int64_t mostTokens = 32, fullWarps = 8;
+  int64_t tokens = llvm::PowerOf2Ceil(std::clamp<int64_t>(
+      problem.tokens, Segment::kFragmentTokens, mostTokens));
+  int64_t atOnce = tokens > kFewTokens ? bytesAtOnce / 4 : bytesAtOnce;
+  int64_t perLane = std::max<int64_t>(1, atOnce / (segment.values * bytes));
   for (auto [outputs, warps, shares] :
        {std::tuple<int64_t, int64_t, int64_t>{32, 4, 4},
         {32, 8, 8},
         {32, 16, 16},
         {64, 8, 4},
         {64, 16, 8}}) {
+    if (tokens > kFewTokens && warps > fullWarps)
+      continue;
     int64_t stepTiles = Segment::kLanes * shares * perLane / segment.perTile;
     int64_t tiles = llvm::divideCeil(problem.getDenseRows(), tile.rows);
     for (int64_t parts : {1, 2, 4}) {
@@ -115,6 +135,18 @@ static void proposeMmaExpand(ScheduleEnumerator &to) {
 namespace {
 struct MmaExpandCost
     : public ProductCostInterface::ExternalModel<MmaExpandCost, MmaExpandAttr> {
+  LogicalResult verifyChip(Attribute,
+                           function_ref<InFlightDiagnostic()> emitError,
+                           const MatmulProblem &problem,
+                           const Chip &chip) const {
+    auto instruction = problem.format->mma;
+    if (instruction && !instruction->existsOn(chip.name))
+      return emitError() << "has a schedule with product = mma_expand, which "
+                         << chip.name << " has no products of "
+                         << problem.format->name << " for; "
+                         << instruction->chip << " and newer have them";
+    return success();
+  }
   MathCeiling getCeiling(Attribute, const Chip &chip) const {
     return {chip.mma, "mma"};
   }

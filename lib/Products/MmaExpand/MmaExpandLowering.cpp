@@ -4,12 +4,12 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Lanes 4 g to 4 g + 3 have the 16 x 16 weights of mma.sync for two outputs,
-// and each of the four has different rows. Any assignment of rows works, as
-// long as the activations of the lane are those of the same rows. So each lane
-// has a segment of its own: it reads 16 bytes of values at a time, as they are
-// stored, finds all that it expands in its own registers, and reads the
-// activations of neighbouring rows.
+// Lanes 4 g to 4 g + 3 have the weights of mma.sync for two outputs, 32 bytes
+// of each, and each of the four has different rows. Any assignment of rows
+// works, as long as the activations of the lane are those of the same rows. So
+// each lane has a segment of its own: it reads 16 bytes of values at a time, as
+// they are stored, finds all that it expands in its own registers, and reads
+// the activations of neighbouring rows.
 //
 // A warp multiplies 32 outputs by the segments of its four lanes at a time, a
 // unit. Of the units of a K step, share s of S takes s, s + S and so on, and
@@ -19,6 +19,7 @@
 
 #include "../ProductAttrs.h"
 #include "../SegmentExpansion.h"
+#include "../WarpProduct.h"
 #include "ActivationFragments.h"
 #include "nm_sparse/Conversion/TileToThreads/ProductLowering.h"
 
@@ -45,8 +46,11 @@ public:
                    MmaExpandAttr product, MutableArrayRef<Value> acc)
       : b(b), op(op), loc(op.getLoc()), math(b, loc), layout(layout), acc(acc),
         shares(product.getShares()), tile(*op.getStoredTile()),
-        segment(Segment::get(op.getEncoding(), tile)),
-        table(b, loc, layout.lane), x(b, op, layout.lane) {}
+        segment(Segment::get(
+            op.getEncoding(), tile,
+            getElementTypeOrSelf(op.getRhs()).getIntOrFloatBitWidth() / 8)),
+        table(b, loc, layout.lane, segment.registerRows),
+        x(b, op, layout.lane, segment) {}
 
   void emit();
 
@@ -65,7 +69,7 @@ private:
                   int64_t number);
   Unit read(int64_t number);
   void multiply(const Unit &unit);
-  void emitProduct(ArrayRef<Value> weights, Value activations,
+  void emitProduct(ArrayRef<Value> weights, ArrayRef<Value> activations,
                    MutableArrayRef<Value> sums);
 
   OpBuilder &b;
@@ -99,15 +103,16 @@ void MmaExpandEmitter::readOutput(Unit &unit, Value tileNumber, Value place,
                                   Value exists, int64_t number) {
   Unit::Output output;
   Value inBlock = math.add(math.div(layout.lane, kLanes), number * kGroups);
-  constexpr int64_t pieceValues = Segment::kPieceValues;
+  int64_t pieceValues = segment.getPieceValues();
+  int64_t pieceRegisters = pieceValues / segment.registerRows;
   for (int64_t first = 0; first < segment.values; first += pieceValues) {
     Value piece = math.add(math.mul(place, segment.values), first);
     Value at = math.add(math.mul(piece, BitmapTile::kOutputs),
                         math.mul(inBlock, pieceValues));
     Value loaded = load(op.getRhs(), tileNumber, at, pieceValues);
-    Value registers = LLVM::BitcastOp::create(
-        b, loc, VectorType::get({pieceValues / 2}, b.getI32Type()), loaded);
-    for (int64_t i = 0; i < pieceValues / 2; ++i)
+    Value registers = vector::BitCastOp::create(
+        b, loc, VectorType::get({pieceRegisters}, b.getI32Type()), loaded);
+    for (int64_t i = 0; i < pieceRegisters; ++i)
       output.values.push_back(vector::ExtractOp::create(b, loc, registers, i));
   }
   // Segments that share a word of bits have it moved to its highest ones.
@@ -149,20 +154,28 @@ MmaExpandEmitter::Unit MmaExpandEmitter::read(int64_t number) {
   return unit;
 }
 
-/// `sums` of 16 outputs and 8 tokens, and the product of 16 rows.
-void MmaExpandEmitter::emitProduct(ArrayRef<Value> weights, Value activations,
+/// `sums` of 16 outputs and 8 tokens, and the product of 32 bytes of rows.
+void MmaExpandEmitter::emitProduct(ArrayRef<Value> weights,
+                                   ArrayRef<Value> activations,
                                    MutableArrayRef<Value> sums) {
-  auto pair = VectorType::get({2}, getElementTypeOrSelf(op.getRhs()));
+  Type element = getElementTypeOrSelf(op.getRhs());
+  const ElementFormat *format = findElementFormat(element);
+  // Neither dialect has products of 8-bit floats.
+  if (format->bits == 8)
+    return emitWarpProduct(b, loc, *format, *format->mma,
+                           {weights, activations}, sums);
+  auto pair = VectorType::get({2}, element);
   SmallVector<Value> pairs;
   for (Value weight : weights)
     pairs.push_back(LLVM::BitcastOp::create(b, loc, pair, weight));
-  Value rows = stackPairs(b, loc, pairs);
+  Value rows = stackPairs(b, loc, pairs),
+        columns = stackPairs(b, loc, activations);
   auto result = VectorType::get({2}, b.getF32Type());
   Value before = stackPairs(
       b, loc,
       {vector::FromElementsOp::create(b, loc, result, sums.take_front(2)),
        vector::FromElementsOp::create(b, loc, result, sums.drop_front(2))});
-  Value after = nvgpu::MmaSyncOp::create(b, loc, rows, activations, before,
+  Value after = nvgpu::MmaSyncOp::create(b, loc, rows, columns, before,
                                          ArrayRef<int64_t>{16, 8, 16});
   for (int64_t i = 0; i < 4; ++i)
     sums[i] = vector::ExtractOp::create(b, loc, after,
@@ -174,19 +187,19 @@ void MmaExpandEmitter::multiply(const Unit &unit) {
   for (const Unit::Output &output : unit.outputs)
     outputs.emplace_back(b, loc, segment, output.values, output.words, table);
   for (int64_t chunk : SegmentExpansion::getChunkOrder(segment)) {
-    int64_t row = chunk * Segment::kChunkRows;
-    SmallVector<std::array<Value, 2>> columns =
+    int64_t row = chunk * segment.getChunkRows();
+    SmallVector<SmallVector<Value>> columns =
         x.read(math.add(unit.firstRow, row), /*isWhole=*/!last);
     for (int64_t half = 0; half < 2; ++half)
       for (int64_t i = 0; i < kLaneOutputs / 2; ++i) {
-        // Four rows of two outputs that are 8 apart.
+        // Two registers of rows of two outputs that are 8 apart.
         SmallVector<Value> weights;
-        for (int64_t pair = row + 4 * half; pair < row + 4 * half + 4;
-             pair += 2)
+        for (int64_t reg = 2 * half; reg < 2 * half + 2; ++reg)
           for (int64_t upper = 0; upper < 2; ++upper)
-            weights.push_back(outputs[2 * i + upper].getPair(pair));
+            weights.push_back(outputs[2 * i + upper].getRows(
+                row + reg * segment.registerRows));
         for (auto [f, column] : llvm::enumerate(columns))
-          emitProduct(weights, column[half],
+          emitProduct(weights, ArrayRef(column).slice(2 * half, 2),
                       acc.slice((i * x.getNumFragments() + f) * 4, 4));
       }
   }

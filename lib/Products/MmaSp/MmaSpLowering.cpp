@@ -15,6 +15,7 @@
 #include "../Metadata.h"
 #include "../ProductAttrs.h"
 #include "../SharedLoads.h"
+#include "../WarpProduct.h"
 #include "nm_sparse/Conversion/TileToThreads/ProductLowering.h"
 #include "nm_sparse/Transfers/TileStorage.h"
 
@@ -24,7 +25,6 @@
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "nm_sparse/Dialect/NMTile/IR/ElementFormat.h"
 #include "nm_sparse/Dialect/NMTile/IR/TileLayout.h"
-#include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
 using namespace mlir::nm_sparse;
@@ -89,8 +89,6 @@ public:
 
 private:
   Value asOperand(Value reg);
-  Value emitInlineProduct(ArrayRef<Value> values, ArrayRef<Value> x,
-                          Value metadata, ArrayRef<Value> sums);
   void emitProduct(ArrayRef<Value> values, ArrayRef<Value> x, Value metadata,
                    int64_t selector, MutableArrayRef<Value> sums);
 
@@ -211,63 +209,26 @@ Value MmaSpEmitter::asOperand(Value reg) {
                                : LLVM::BitcastOp::create(b, loc, type, reg);
 }
 
-/// Emits a product of 8-bit floats as inline PTX, because the verifier of the
-/// op wants fewer registers than the instruction has. There is one selector for
-/// 64 rows.
-Value MmaSpEmitter::emitInlineProduct(ArrayRef<Value> values, ArrayRef<Value> x,
-                                      Value metadata, ArrayRef<Value> sums) {
-  const MatrixInstruction &instruction = *format.sparseMma;
-  SmallVector<Value> operands;
-  SmallVector<std::string> lists, constraints;
-  auto addList = [&](ArrayRef<Value> list, StringRef constraint) {
-    SmallVector<std::string> names;
-    for (size_t i = 0; i < list.size(); ++i) {
-      names.push_back("$" + std::to_string(constraints.size()));
-      constraints.push_back(constraint.str());
-    }
-    lists.push_back("{" + llvm::join(names, ", ") + "}");
-  };
-  addList(sums, "=f");
-  for (auto [list, constraint] :
-       {std::pair(values, "r"), {x, "r"}, {sums, "f"}}) {
-    addList(list, constraint);
-    llvm::append_range(operands, list);
-  }
-  std::string text =
-      llvm::formatv("mma.sp.sync.aligned.m{0}n{1}k{2}.row.col.f32.{3}.{3}.f32 "
-                    "{4}, ${5}, 0x0;",
-                    instruction.m, instruction.n, instruction.k, format.ptxType,
-                    llvm::join(lists, ", "), constraints.size());
-  operands.push_back(metadata);
-  constraints.push_back("r");
-  auto result = LLVM::LLVMStructType::getLiteral(
-      b.getContext(), SmallVector<Type>(sums.size(), b.getF32Type()));
-  return LLVM::InlineAsmOp::create(
-             b, loc, result, operands, text, llvm::join(constraints, ","),
-             /*has_side_effects=*/false, /*is_align_stack=*/false,
-             LLVM::TailCallKind::None, LLVM::AsmDialectAttr(), ArrayAttr())
-      .getResult(0);
-}
-
 /// `sums` of 16 outputs and 8 tokens, and their product.
 void MmaSpEmitter::emitProduct(ArrayRef<Value> values, ArrayRef<Value> x,
                                Value metadata, int64_t selector,
                                MutableArrayRef<Value> sums) {
   const MatrixInstruction &instruction = *format.sparseMma;
   bool isInteger = format.accumulator == ElementFormat::Accumulator::I32;
+  // The verifier of the op wants fewer registers of 8-bit floats than the
+  // instruction has.
+  if (format.bits == 8 && !isInteger)
+    return emitWarpProduct(b, loc, format, instruction, {values, x, metadata},
+                           sums);
   auto result = LLVM::LLVMStructType::getLiteral(
       b.getContext(), SmallVector<Type>(sums.size(), sums.front().getType()));
   NVVM::MMATypes type = *NVVM::symbolizeMMATypes(format.ptxType);
-  Value after;
-  if (format.bits == 8 && !isInteger)
-    after = emitInlineProduct(values, x, metadata, sums);
-  else
-    after = NVVM::MmaSpOp::create(
-        b, loc, result, values, x, sums, metadata,
-        IndexMath(b, loc).word(selector),
-        ArrayRef<int64_t>{instruction.m, instruction.n, instruction.k},
-        isInteger ? std::optional(NVVM::MMAIntOverflow::wrapped) : std::nullopt,
-        std::array<NVVM::MMATypes, 2>{type, type});
+  Value after = NVVM::MmaSpOp::create(
+      b, loc, result, values, x, sums, metadata,
+      IndexMath(b, loc).word(selector),
+      ArrayRef<int64_t>{instruction.m, instruction.n, instruction.k},
+      isInteger ? std::optional(NVVM::MMAIntOverflow::wrapped) : std::nullopt,
+      std::array<NVVM::MMATypes, 2>{type, type});
   for (auto [i, sum] : llvm::enumerate(sums))
     sum = LLVM::ExtractValueOp::create(b, loc, after, static_cast<int64_t>(i));
 }

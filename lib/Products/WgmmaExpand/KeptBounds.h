@@ -11,19 +11,20 @@
 
 namespace mlir::nm_sparse {
 
-/// Where the values of an output that a group of 8 rows may have begin and end,
-/// counted from the first of the tile, and how many come before its last pair
-/// at most.
+/// Where the values of an output that a group of rows may have begin and end,
+/// counted from the first of the tile, and how many come before those of its
+/// last register at most.
 struct KeptBounds {
-  static constexpr int64_t kGroupRows = 8;
-
   int64_t first, last, mostBefore;
 
-  /// Returns the bounds of the group that begins with `row` of the tile.
-  static KeptBounds get(EncodingAttr encoding, int64_t row) {
+  /// Returns the bounds of the group that begins with `row` of the tile: the
+  /// rows of a register for each of four lanes.
+  static KeptBounds get(EncodingAttr encoding, int64_t row,
+                        int64_t registerRows) {
+    int64_t end = row + 4 * registerRows;
     return {countKept(encoding, row, /*isMost=*/false),
-            countKept(encoding, row + kGroupRows, /*isMost=*/true) - 1,
-            countKept(encoding, row + kGroupRows - 2, /*isMost=*/true)};
+            countKept(encoding, end, /*isMost=*/true) - 1,
+            countKept(encoding, end - registerRows, /*isMost=*/true)};
   }
 
   /// The piece of `pieceValues` values that has them all, if one does.

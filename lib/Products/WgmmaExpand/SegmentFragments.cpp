@@ -19,7 +19,7 @@ using namespace mlir;
 using namespace mlir::nm_sparse;
 
 static constexpr int64_t kLanes = Segment::kLanes, kLineBytes = 128,
-                         kBitsBytes = 4;
+                         kBitsBytes = 4, kValueBytes = 2;
 /// Sizes of TileLayout::SegmentLines: outputs of a line, boxes of 32 outputs,
 /// and blocks of 32 outputs in a box.
 static constexpr int64_t kLineOutputs = 8, kBoxes = 4, kBoxBlocks = 2;
@@ -27,7 +27,8 @@ static constexpr int64_t kLineOutputs = 8, kBoxes = 4, kBoxBlocks = 2;
 SegmentFragments::SegmentFragments(OpBuilder &b, TileMatmulOp op, Value lane,
                                    Value output, Value share, int64_t shares)
     : b(b), loc(op.getLoc()), tile(*op.getStoredTile()),
-      segment(Segment::get(op.getEncoding(), tile)), table(b, loc, lane) {
+      segment(Segment::get(op.getEncoding(), tile, kValueBytes)),
+      table(b, loc, lane, segment.registerRows) {
   IndexMath math(b, loc);
   auto valuesType = cast<MemRefType>(op.getRhs().getType());
   blocks = valuesType.getDimSize(0);
@@ -49,7 +50,7 @@ SegmentFragments::SegmentFragments(OpBuilder &b, TileMatmulOp op, Value lane,
   Value word = math.bitXor(math.rem(inBlock, kLineOutputs), key);
   values = getPointer(b, loc, op.getRhs(),
                       math.add(math.mul(line, kSwizzledColumns),
-                               math.mul(word, Segment::kPieceValues)));
+                               math.mul(word, segment.getPieceValues())));
 
   Value tileNumber =
       math.add(math.mul(block, tiles), math.div(t, segment.perTile));
@@ -87,7 +88,7 @@ SegmentExpansion &SegmentFragments::getSegment(int64_t group, int64_t output,
   auto four = VectorType::get({4}, b.getI32Type());
   SmallVector<Value> registers, words;
   for (int64_t first = 0; first < segment.values;
-       first += Segment::kPieceValues) {
+       first += segment.getPieceValues()) {
     Value piece = loadAt(b, loc, values, bytes, four);
     for (int64_t i = 0; i < 4; ++i)
       registers.push_back(vector::ExtractOp::create(b, loc, piece, i));
@@ -121,6 +122,6 @@ SmallVector<Value> SegmentFragments::getFragment(int64_t row, int64_t output) {
   int64_t inSegment = row % getGroupRows() / kLanes;
   SegmentExpansion &lower = getSegment(group, output, /*isUpper=*/false);
   SegmentExpansion &upper = getSegment(group, output, /*isUpper=*/true);
-  return {lower.getPair(inSegment), upper.getPair(inSegment),
-          lower.getPair(inSegment + 2), upper.getPair(inSegment + 2)};
+  return {lower.getRows(inSegment), upper.getRows(inSegment),
+          lower.getRows(inSegment + 2), upper.getRows(inSegment + 2)};
 }

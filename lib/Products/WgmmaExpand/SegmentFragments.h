@@ -29,7 +29,7 @@ public:
   /// The first rows of parts of kPartRows, in the order that keeps the fewest
   /// registers, of each group of four segments.
   SmallVector<SmallVector<int64_t>> getParts() const;
-  static constexpr int64_t kPartRows = Segment::kLanes * Segment::kChunkRows;
+  static constexpr int64_t kPartRows = 32;
 
   /// Loads what `getFragment` of the same rows and outputs expands.
   void load(int64_t row, int64_t output);

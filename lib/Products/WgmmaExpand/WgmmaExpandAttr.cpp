@@ -6,7 +6,9 @@
 
 #include "../ProductAttrs.h"
 
+#include "nm_sparse/Dialect/NMTile/IR/ElementFormat.h"
 #include "nm_sparse/Dialect/NMTile/IR/Segment.h"
+#include "nm_sparse/Dialect/NMTile/IR/TileLayout.h"
 #include "nm_sparse/Products/WarpgroupTile.h"
 
 using namespace mlir;
@@ -50,19 +52,33 @@ LogicalResult WgmmaExpandAttr::verifyProblem(EmitErrorFn emitError,
                                              const ScheduleAttr &schedule,
                                              const EncodingAttr &encoding,
                                              Type element) const {
-  if (failed(verifyWarpgroupProblem(
-          emitError, getMnemonic(), schedule, getOutputWarps(),
-          getEntryRegisters(schedule), element, {"f16", "bf16"})))
+  if (failed(verifyWarpgroupProblem(emitError, getMnemonic(), schedule,
+                                    getOutputWarps(),
+                                    getEntryRegisters(schedule), element,
+                                    {"f16", "bf16", "e4m3", "e5m2", "i8"})))
     return failure();
+  int64_t tokens = schedule.getTileTokens();
+  if (!findElementFormat(element)->wgmma->isLegalN(tokens))
+    return emitError()
+           << "has a schedule with product = wgmma_expand and tiles of "
+           << tokens << " tokens; legal with " << element
+           << " are multiples of 16, and 8 and 24";
   if (encoding.isFree())
     return emitError() << "has a schedule with product = wgmma_expand, which "
                           "multiplies n:m weights, but "
                        << encoding << "; legal is product = dot";
-  // Products of a share begin with lines of activations.
-  constexpr int64_t unit = 64;
-  BitmapTile tile =
-      BitmapTile::get(encoding, element.getIntOrFloatBitWidth() / 8);
+  // Products of a share begin with lines of activations, and all of them are
+  // whole.
+  int64_t unit = getLineElements(element);
+  int64_t elementBytes = element.getIntOrFloatBitWidth() / 8;
+  BitmapTile tile = BitmapTile::get(encoding, elementBytes);
   int64_t tiles = schedule.getTileRows() / tile.values;
+  int64_t productRows = findElementFormat(element)->wgmma->k;
+  if (tiles * tile.rows % productRows != 0)
+    return emitError() << "has a schedule with product = wgmma_expand and K "
+                          "steps of "
+                       << tiles * tile.rows << " rows; legal with " << element
+                       << " are multiples of " << productRows;
   if (getShares() > 1 &&
       (tiles % getShares() != 0 || tiles / getShares() * tile.rows % unit != 0))
     return emitError() << "has a schedule with K steps of " << tiles
@@ -71,7 +87,11 @@ LogicalResult WgmmaExpandAttr::verifyProblem(EmitErrorFn emitError,
                        << " shares of a multiple of " << unit << " rows";
   if (!getSegments())
     return success();
-  Segment segment = Segment::get(encoding, tile);
+  if (elementBytes == 1)
+    return emitError() << "has a schedule with segments = true, which is for "
+                          "elements of 16 bits, but operands of "
+                       << element << "; legal is segments = false";
+  Segment segment = Segment::get(encoding, tile, elementBytes);
   constexpr int64_t mostRows = 256;
   int64_t stepRows = Segment::kLanes * getShares() * segment.rows;
   if (stepRows > mostRows)

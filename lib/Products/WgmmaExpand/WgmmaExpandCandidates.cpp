@@ -9,7 +9,9 @@
 #include "../WarpgroupCandidates.h"
 
 #include "nm_sparse/Chip/Occupancy.h"
+#include "nm_sparse/Dialect/NMTile/IR/TileLayout.h"
 #include "llvm/Support/MathExtras.h"
+#include <numeric>
 
 using namespace mlir;
 using namespace mlir::nm_sparse;
@@ -18,9 +20,9 @@ using namespace mlir::nm_sparse;
 static constexpr int64_t kWarpgroup = 128, kProductOutputs = 64;
 /// Warps that only copy.
 static constexpr int64_t kProducers = 4;
-/// Rows of a K step, or of a share of it, where tiles of the weight have no
-/// more; and rows for which shared memory has room.
-static constexpr int64_t kStepRows = 64, kMostRows = 256;
+/// Bytes of a row of activations in a K step at most, for which shared memory
+/// has room.
+static constexpr int64_t kMostBytes = 512;
 /// CTAs that share a tile at most.
 static constexpr int64_t kMostParts = 8;
 /// Registers of a thread beside its accumulators, without which ptxas waits for
@@ -49,7 +51,13 @@ class Proposer {
 public:
   Proposer(ScheduleEnumerator &to, BitmapTile tile, TransfersAttr transfers)
       : to(to), problem(to.problem), tile(tile), transfers(transfers),
-        shareTiles(llvm::divideCeil(kStepRows, tile.rows)) {}
+        lineRows(kSwizzledLineBytes / problem.elementBytes),
+        shareTiles(llvm::divideCeil(lineRows, tile.rows)) {
+    // Products have no rows of the next step.
+    int64_t productRows = problem.format->wgmma->k;
+    shareTiles = llvm::alignTo(shareTiles,
+                               productRows / std::gcd(productRows, tile.rows));
+  }
 
   /// As many stages as fit, each number of CTAs that share a tile, and
   /// persistent ones.
@@ -68,6 +76,8 @@ private:
   const MatmulProblem &problem;
   BitmapTile tile;
   TransfersAttr transfers;
+  /// Rows of a line of activations.
+  int64_t lineRows;
   int64_t shareTiles; ///< Along the contraction, of a share of a K step.
 };
 
@@ -104,8 +114,9 @@ void Proposer::add(ScheduleAttr schedule) {
 void Proposer::add(Shape shape) {
   MLIRContext *context = to.encoding.getContext();
   if (!hasRegisters(shape, kWorkingRegisters) ||
-      shareTiles * shape.shares * tile.rows > kMostRows ||
-      (shape.shares > 1 && shareTiles * tile.rows % kStepRows != 0))
+      shareTiles * shape.shares * tile.rows * problem.elementBytes >
+          kMostBytes ||
+      (shape.shares > 1 && shareTiles * tile.rows % lineRows != 0))
     return;
   auto flat = FlatGridAttr::get(context, 1);
   int64_t stages = findMostStages(
@@ -127,8 +138,11 @@ void Proposer::add(Shape shape) {
 
 void nm_sparse::proposeWgmmaExpand(ScheduleEnumerator &to) {
   const MatmulProblem &problem = to.problem;
-  if (!problem.bitmap || problem.bitmap->isFree || !problem.tensorCores ||
-      to.chip.wgmma == 0 || problem.hasRowsOfOne())
+  if (!problem.bitmap || problem.bitmap->isFree || !problem.format->wgmma ||
+      problem.elementBytes > 2 || to.chip.wgmma == 0 || problem.hasRowsOfOne())
+    return;
+  // Only elements of 16 bits are transposed on their way.
+  if (problem.elementBytes == 1 && problem.xFeatureMajor)
     return;
   auto transfers =
       TransfersAttr::getNamed(to.encoding.getContext(), "bulk", "bulk", "bulk");
@@ -138,6 +152,8 @@ void nm_sparse::proposeWgmmaExpand(ScheduleEnumerator &to) {
   for (int64_t tokens : getTileTokens(problem.tokens)) {
     if (tokens >= 2 * std::max<int64_t>(problem.tokens, 8))
       break;
+    if (!problem.format->wgmma->isLegalN(tokens))
+      continue;
     for (int64_t outputs : {64, 128, 256, 384, 448})
       proposer.add({tokens, outputs, /*shares=*/1});
     // Shares are for few tokens, whose products hide little.

@@ -24,9 +24,9 @@
 using namespace mlir;
 using namespace mlir::nm_sparse;
 
-/// Instructions of each scheduler for a fragment, 64 outputs by 16 rows, and
-/// the part by which those have more whose values lie in pieces that are known
-/// at run time.
+/// Instructions of each scheduler for a fragment, 64 outputs by 16 rows of 16
+/// bits, or 32 of 8; and the part by which those have more whose values lie in
+/// pieces that are known at run time.
 static constexpr double kFragmentInstructions = 60, kSeveralPieces = 0.5;
 
 static constexpr int64_t kWarpgroup = 128, kProductOutputs = 64;
@@ -45,11 +45,13 @@ static int64_t getResidentCtas(const MatmulProblem &problem,
 }
 
 /// The part of the groups of rows of a tile whose values lie in several pieces.
-static double getSeveralPieces(EncodingAttr encoding, BitmapTile tile) {
-  constexpr int64_t pieceValues = 8, groupRows = KeptBounds::kGroupRows;
+static double getSeveralPieces(EncodingAttr encoding, BitmapTile tile,
+                               int64_t elementBytes) {
+  int64_t pieceValues = BitmapTile::kPieceBytes / elementBytes;
+  int64_t registerRows = 4 / elementBytes, groupRows = 4 * registerRows;
   int64_t count = 0;
   for (int64_t row = 0; row < tile.rows; row += groupRows)
-    if (!KeptBounds::get(encoding, row).getPiece(pieceValues))
+    if (!KeptBounds::get(encoding, row, registerRows).getPiece(pieceValues))
       ++count;
   return double(count * groupRows) / double(tile.rows);
 }
@@ -66,14 +68,16 @@ static Work countExpanded(const MatmulProblem &problem, ScheduleAttr schedule,
   auto outputs = double(schedule.getTileOutputs());
   auto bytes = double(problem.elementBytes);
   auto rows = double(stepTiles * tile.rows);
+  // Elements of 8 bits are multiplied at twice the rate of 16.
   work.math =
-      getMathSeconds(2.0 * double(tokens) * outputs * rows, chip.wgmma, chip);
-  double fragments = outputs / kProductOutputs * rows / 16.0;
+      getMathSeconds(double(tokens) * outputs * rows * bytes, chip.wgmma, chip);
+  double fragments = outputs / kProductOutputs * rows * bytes / 32.0;
   work.products = fragments;
   double pieces =
       schedule.getOperandTiles().isSegmented()
           ? 1.0
-          : 1.0 + kSeveralPieces * getSeveralPieces(problem.encoding, tile);
+          : 1.0 + kSeveralPieces * getSeveralPieces(problem.encoding, tile,
+                                                    problem.elementBytes);
   work.issued = fragments * kFragmentInstructions * pieces;
   // Warpgroups that share a tile divide its rows.
   double warpgroups = double(schedule.getProduct().getNumWarps()) / 4.0;

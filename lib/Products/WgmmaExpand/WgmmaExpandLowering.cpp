@@ -15,9 +15,11 @@
 #include "../ProductAttrs.h"
 #include "../TileDescriptor.h"
 #include "../WarpgroupProduct.h"
+#include "ByteExpansion.h"
 #include "Expansion.h"
 #include "SegmentFragments.h"
 #include "nm_sparse/Conversion/TileToThreads/ProductLowering.h"
+#include "nm_sparse/Dialect/NMTile/IR/ElementFormat.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
@@ -25,10 +27,9 @@
 using namespace mlir;
 using namespace mlir::nm_sparse;
 
-/// Contraction steps and outputs of one product, and rows of the weight that
-/// are expanded at a time where a K step has more.
-static constexpr int64_t kProductSteps = 16, kProductOutputs = 64,
-                         kPartRows = SegmentFragments::kPartRows;
+/// Outputs of one product, and products whose rows are expanded at a time where
+/// a K step has more.
+static constexpr int64_t kProductOutputs = 64, kPartProducts = 2;
 
 namespace {
 
@@ -38,7 +39,8 @@ public:
   WgmmaExpandEmitter(OpBuilder &b, TileMatmulOp op, const ThreadLayout &layout,
                      WgmmaExpandAttr product)
       : b(b), op(op), loc(op.getLoc()), layout(layout), product(product),
-        tokens(op.getSchedule().getTileTokens()),
+        format(*findElementFormat(getElementTypeOrSelf(op.getLhs()))),
+        productRows(format.wgmma->k), tokens(op.getSchedule().getTileTokens()),
         outputs(product.getWarpgroupOutputs(op.getSchedule())),
         isKMajor(op.getLhsOrder() == MajorOrder::K) {}
 
@@ -60,6 +62,8 @@ private:
   Location loc;
   const ThreadLayout &layout;
   WgmmaExpandAttr product;
+  const ElementFormat &format;
+  int64_t productRows; ///< Contraction steps of one product.
   int64_t tokens, outputs;
   bool isKMajor;
 };
@@ -70,14 +74,18 @@ private:
 SmallVector<Value> WgmmaExpandEmitter::emitProduct(ValueRange a,
                                                    Value bDescriptor,
                                                    ValueRange acc) {
-  std::string element =
-      getElementTypeOrSelf(op.getLhs()).isF16() ? "f16" : "bf16";
+  bool isInteger = format.accumulator == ElementFormat::Accumulator::I32;
+  std::string type = format.ptxType.str();
   std::string instruction = "wgmma.mma_async.sync.aligned.m64n" +
-                            std::to_string(tokens) + "k16.f32." + element +
-                            "." + element;
+                            std::to_string(tokens) + "k" +
+                            std::to_string(productRows) +
+                            (isInteger ? ".s32." : ".f32.") + type + "." + type;
+  // Signs are those of floats, and elements of 16 bits alone are transposed.
+  std::string flags = isInteger ? "p" : "p, 1, 1";
+  if (format.bits == 16)
+    flags += isKMajor ? ", 0" : ", 1";
   return emitWarpgroupProduct(b, loc, instruction, acc,
-                              {SmallVector<Value>(a), {bDescriptor}},
-                              isKMajor ? "p, 1, 1, 0" : "p, 1, 1, 1");
+                              {SmallVector<Value>(a), {bDescriptor}}, flags);
 }
 
 /// Multiplies `parts` of so many rows of a share of the step, whose rows begin
@@ -94,12 +102,11 @@ void WgmmaExpandEmitter::emitParts(Weights &weights, ArrayRef<Part> parts,
   int64_t perProduct = kProductOutputs * tokens / 128;
   auto getRows = [&](Part part) {
     int64_t end = std::min(part.row + partRows, weights.getRows());
-    return llvm::seq<int64_t>(0,
-                              llvm::divideCeil(end - part.row, kProductSteps));
+    return llvm::seq<int64_t>(0, llvm::divideCeil(end - part.row, productRows));
   };
   auto load = [&](Part part) {
     for (int64_t i : getRows(part))
-      weights.load(part.row + i * kProductSteps, part.output);
+      weights.load(part.row + i * productRows, part.output);
   };
   if (product.getAhead())
     load(parts.front());
@@ -111,13 +118,13 @@ void WgmmaExpandEmitter::emitParts(Weights &weights, ArrayRef<Part> parts,
     SmallVector<SmallVector<Value>> fragments;
     for (int64_t i : getRows(part))
       fragments.push_back(
-          weights.getFragment(part.row + i * kProductSteps, part.output));
+          weights.getFragment(part.row + i * productRows, part.output));
     NVVM::WgmmaFenceAlignedOp::create(b, loc);
     MutableArrayRef<Value> acc =
         scalars.slice(part.output / kProductOutputs * perProduct, perProduct);
     for (auto [i, fragment] : llvm::enumerate(fragments)) {
       Value descriptor =
-          x.at(firstRow, part.row + static_cast<int64_t>(i) * kProductSteps, 0);
+          x.at(firstRow, part.row + static_cast<int64_t>(i) * productRows, 0);
       llvm::copy(emitProduct(fragment, descriptor, acc), acc.begin());
     }
     NVVM::WgmmaGroupSyncAlignedOp::create(b, loc);
@@ -137,13 +144,14 @@ void WgmmaExpandEmitter::emit(MutableArrayRef<Value> scalars) {
     int64_t rows = weights.getRows();
     // A single part would write its registers while its last product reads
     // them.
-    bool isOnePart = rows <= kPartRows && outputs == kProductOutputs;
-    int64_t partRows = isOnePart ? kProductSteps : kPartRows;
+    int64_t mostRows = kPartProducts * productRows;
+    bool isOnePart = rows <= mostRows && outputs == kProductOutputs;
+    int64_t partRows = isOnePart ? productRows : mostRows;
     SmallVector<Part> parts;
     for (ArrayRef<int64_t> group : groups)
       for (int64_t output = 0; output < outputs; output += kProductOutputs)
         for (int64_t first : group)
-          for (int64_t row = first; row < std::min(first + kPartRows, rows);
+          for (int64_t row = first; row < std::min(first + mostRows, rows);
                row += partRows)
             parts.push_back({row, output});
     emitParts(weights, parts, partRows, share ? math.mul(share, rows) : Value(),
@@ -154,12 +162,18 @@ void WgmmaExpandEmitter::emit(MutableArrayRef<Value> scalars) {
                              layout.accumulator.getShares());
     return multiply(weights, weights.getParts());
   }
-  Expansion weights(b, op, layout.lane, layout.output, share,
-                    layout.accumulator.getShares());
-  SmallVector<SmallVector<int64_t>> groups;
-  for (int64_t row = 0; row < weights.getRows(); row += kPartRows)
-    groups.push_back({row});
-  multiply(weights, groups);
+  auto expand = [&](auto weights) {
+    SmallVector<SmallVector<int64_t>> groups;
+    for (int64_t row = 0; row < weights.getRows();
+         row += kPartProducts * productRows)
+      groups.push_back({row});
+    multiply(weights, groups);
+  };
+  int64_t shares = layout.accumulator.getShares();
+  if (format.bits == 8)
+    expand(ByteExpansion(b, op, layout.lane, layout.output, share, shares));
+  else
+    expand(Expansion(b, op, layout.lane, layout.output, share, shares));
 }
 
 namespace {

@@ -54,7 +54,9 @@ static void propose(ScheduleEnumerator &to) {
   choices.mayCopyInBulk = true;
   choices.gathersWords = true;
   choices.tabulatesRows = true;
-  for (Shape shape : shapes)
+  for (Shape shape : shapes) {
+    if (to.encoding.getBlockN() % shape.outputs != 0)
+      continue;
     for (Role role : roles) {
       int64_t threads = shape.warpsTokens * shape.warpsOutputs * 32;
       if (role.persistent &&
@@ -64,6 +66,7 @@ static void propose(ScheduleEnumerator &to) {
                                    {shape.warpsTokens, shape.warpsOutputs}),
                   shape, role, choices);
     }
+  }
 }
 
 namespace {

@@ -7,40 +7,25 @@
 #ifndef NM_SPARSE_LIB_RUNTIME_MEASURE_DENSEPRODUCT_H
 #define NM_SPARSE_LIB_RUNTIME_MEASURE_DENSEPRODUCT_H
 
-#include "../Vendor/CublasApi.h"
-#include "Replay.h"
+#include "DenseLibrary.h"
 
 #include <memory>
 #include <vector>
 
 namespace nms {
 
-/// `batch` products of m x k and k x n matrices.
-struct DenseProblem {
-  int32_t kind;
-  int m, n, k, batch;
-  int type;      // cuBLAS data type
-  int64_t bytes; // of an element
-};
-
-/// False with the reason recorded when cuBLAS is not timed on such a problem.
-bool makeDenseProblem(int32_t kind, int64_t m, int64_t n, int64_t k,
-                      int64_t batch, DenseProblem &problem);
-
-/// Handle, workspace and sets of operands: normal random numbers, for zeros
-/// draw less power.
+/// A library, its workspace and sets of operands: normal random numbers, for
+/// zeros draw less power.
 class DenseProduct {
 public:
   DenseProduct(const Context &cu, const DenseProblem &problem, int sets);
-  ~DenseProduct();
-  DenseProduct(const DenseProduct &) = delete;
-  DenseProduct &operator=(const DenseProduct &) = delete;
 
   bool prepare(cuda::Stream stream);
-  /// Row-major y = x * w of one set; w is stored n x k with `weightTransposed`.
+  /// Row-major y = x * w of one set; w is stored n x k with `weightTransposed`,
+  /// and in any case where the library reads no other layout.
   bool multiply(bool weightTransposed, int set);
-  /// The handle of cuBLAS, once prepared.
-  int getVersion() const { return version; }
+  /// The library's version, once prepared.
+  int getVersion() const { return library->getVersion(); }
 
 private:
   struct Operands {
@@ -49,16 +34,15 @@ private:
     OwnedBuffer x, w, y;
   };
 
-  size_t size(int rows, int columns) const;
-  bool fill(OwnedBuffer Operands::*operand, size_t bytes, uint64_t stream);
+  size_t size(int rows, int columns, int32_t kind) const;
+  bool fill(OwnedBuffer Operands::*operand, int32_t kind, size_t bytes,
+            uint64_t stream);
 
   const Context &cu;
   const DenseProblem &p;
-  const cublas::Api *api = nullptr;
-  cublas::Handle handle = nullptr;
-  int version = 0;
   std::vector<std::unique_ptr<Operands>> sets;
   OwnedBuffer workspace;
+  std::unique_ptr<DenseLibrary> library;
 };
 
 } // namespace nms

@@ -19,9 +19,15 @@ enum : int {
   opT = 1,
   dataF32 = 0,
   dataF16 = 2,
+  dataI8 = 3,
+  dataI32 = 10,
   dataBF16 = 14,
+  dataE4M3 = 28,
+  dataE5M2 = 29,
   compute32F = 68,
+  compute32I = 72,
   gemmDefault = -1,
+  notSupported = 15, // a status
 };
 
 #define NMS_CUBLAS_REQUIRED(X)                                                 \
@@ -49,9 +55,8 @@ struct Api {
 #undef NMS_MEMBER
 };
 
-/// Opens cuBLAS on the first call; null with the reason recorded. Looks at
-/// NM_SPARSE_CUBLAS (a file or a folder), the loader's path, the folders of
-/// LD_LIBRARY_PATH as it is now, and CUDA_HOME.
+/// Opens cuBLAS on the first call, where `openLibrary` finds it; null with the
+/// reason recorded.
 const Api *api();
 
 /// True on success, else records "<what> failed: CUBLAS_STATUS_...".

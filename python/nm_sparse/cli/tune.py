@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, List, Optional
 
 from ..bindings.library import device_gpu
+from ..layers.layer_text import SCALED
 from ..layers.specs import LinearSpec
 from ..tuning.sources import find_tunable
 from ..tuning.tunable import Tunable
@@ -55,7 +56,10 @@ def add_parser(commands: Any) -> None:
         "--shape", type=read_shape, action="append",
         metavar="K=INPUTS,N=OUTPUTS", help="with --encoding; may be given again",
     )  # fmt: skip
-    parser.add_argument("--dtype", choices=tuple(TYPES), help="of --shape (f16)")
+    parser.add_argument(
+        "--dtype", choices=(*TYPES, *SCALED),
+        help="of --shape (f16); results of 8-bit layers are bf16",
+    )  # fmt: skip
     parser.add_argument(
         "--tokens", type=_read_tokens, default=TOKENS, metavar="LIST",
         help="1,16,64,256,1024,4096; own: those that programs for any number of "
@@ -189,7 +193,13 @@ def find_products(args: argparse.Namespace, gpu: str) -> Tunable:
     if args.model is None:
         assert encoding is not None
         source = [
-            LinearSpec(encoding.mlir(), outputs, inputs, args.dtype or "f16")
+            LinearSpec(
+                encoding.mlir(),
+                outputs,
+                inputs,
+                args.dtype or "f16",
+                result="bf16" if args.dtype in SCALED else None,
+            )  # fmt: skip
             for inputs, outputs in args.shape
         ]
         encoding = None

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Pieces of MLIR text of which programs of linear layers are made.
 
-Their functions have %x, token-major, %m tokens where these are any number, and a
-constant %zero. A value is a pair of its name and its type.
+Their functions have %x, token-major or feature-major, %m tokens where these are any
+number, and a constant %zero. A value is a pair of its name and its type.
 """
 
 from __future__ import annotations
@@ -27,6 +27,10 @@ MAPS = """#mk = affine_map<(m, n, k) -> (m, k)>
 SCALE_MAPS = """#row = affine_map<(m, n) -> (m)>
 #one = affine_map<(m, n) -> (0)>
 """
+# The maps of a product of a feature-major x.
+FEATURE_MAP = "#km = affine_map<(m, n, k) -> (k, m)>\n"
+# The features of such an argument may lie at any distance.
+_PITCHED = "{bufferization.buffer_layout = strided<[?, 1]>}"
 Typed = Tuple[str, str]
 
 
@@ -78,12 +82,33 @@ def attribute(text: str) -> str:
     return encoding.mlir()
 
 
-def begin(x: str, tokens: Optional[int]) -> List[str]:
+def check_layout(feature_major: bool) -> None:
+    """Raises EncodingError unless it says whether x is feature-major."""
+    if not isinstance(feature_major, bool):
+        raise EncodingError(
+            f"feature_major is {feature_major!r}: legal is True or False"
+        )
+
+
+def given_x(
+    tokens: str, inputs: int, dtype: str, feature_major: bool = False
+) -> Tuple[Typed, Typed]:
+    """%x as operations read it, and as an argument of the function.
+
+    tokens:  how types spell their number.
+    """
+    check_layout(feature_major)
+    sizes = f"{inputs}x{tokens}" if feature_major else f"{tokens}x{inputs}"
+    x = ("%x", f"tensor<{sizes}x{dtype}>")
+    return x, (x[0], f"{x[1]} {_PITCHED}") if feature_major else x
+
+
+def begin(x: str, tokens: Optional[int], feature_major: bool = False) -> List[str]:
     """The first lines of a function whose %x has the type `x`."""
     kind = accumulator(element(x))
     lines = [f"%zero = arith.constant {'0' if kind == 'i32' else '0.0'} : {kind}"]
     if tokens is None:
-        lines.append("%first = arith.constant 0 : index")
+        lines.append(f"%first = arith.constant {int(feature_major)} : index")
         lines.append(f"%m = tensor.dim %x, %first : {x}")
     return lines
 
@@ -107,10 +132,13 @@ def zeros(name: str, kind: str) -> List[str]:
     ]
 
 
-def product(name: str, x: Typed, w: Typed, init: Typed) -> str:
+def product(
+    name: str, x: Typed, w: Typed, init: Typed, feature_major: bool = False
+) -> str:
     """%NAME = init + x W^T."""
     return (
-        f"%{name} = linalg.matmul indexing_maps = [#mk, #nk, #mn] "
+        f"%{name} = linalg.matmul indexing_maps = "
+        f"[{'#km' if feature_major else '#mk'}, #nk, #mn] "
         f"ins({x[0]}, {w[0]} : {x[1]}, {w[1]}) outs({init[0]} : {init[1]}) "
         f"-> {init[1]}"
     )
@@ -221,11 +249,13 @@ def function(
     """The program."""
     kinds = ", ".join(kind for _, kind in results)
     has_scales = any("#row" in line or "#one" in line for line in lines)
+    reads_features = any("#km" in line for line in lines)
     given = f"return {', '.join(value for value, _ in results)} : {kinds}"
     body = "\n".join(f"  {line}" for line in [*lines, given])
     return (
         "".join(f"{alias}\n" for alias in aliases)
         + MAPS
+        + (FEATURE_MAP if reads_features else "")
         + (SCALE_MAPS if has_scales else "")
         + f"func.func @{name}({', '.join(f'{v}: {kind}' for v, kind in arguments)})\n"
         + f"    -> {kinds if len(results) == 1 else f'({kinds})'} {{\n{body}\n}}\n"

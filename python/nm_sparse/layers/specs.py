@@ -18,7 +18,7 @@ class LinearSpec:
 
     encoding:    text of the encoding of W; its contraction is dimension 1.
     outputs:     rows of W, [outputs, inputs].
-    inputs:      columns of W, and of the token-major x, [tokens, inputs].
+    inputs:      columns of W, and of x, [tokens, inputs].
     dtype:       element type of x, W, bias and y: f16, bf16 or f32. Sums are f32. Of x
                  and W also f8E4M3FN, and i8, whose sums are i32; their product is
                  multiplied by scales then, before the bias.
@@ -26,6 +26,8 @@ class LinearSpec:
     activation:  none, relu, silu, gelu (with erf) or gelu_tanh.
     result:      element type of bias and y, f16, bf16 or f32, where `dtype` has 8 bits.
     x_scale:     there, whether x has a scale for each "token", or one: "tensor".
+    feature_major:  whether the function is given x^T, [inputs, tokens], whose rows may
+                 lie at any distance; multiples of 32 bytes are fastest.
 
     The program's function @linear takes x, W, the scales of x (f32, [tokens] or [1])
     and of outputs (f32, [outputs]) where `dtype` has 8 bits, bias if there is one, and
@@ -40,10 +42,12 @@ class LinearSpec:
     activation: str = "none"
     result: Optional[str] = None
     x_scale: str = "token"
+    feature_major: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "encoding", text.attribute(self.encoding))
         text.check_types(self.dtype, self.result, self.x_scale)
+        text.check_layout(self.feature_major)
         text.check_sizes(outputs=self.outputs, inputs=self.inputs)
         if self.activation not in ACTIVATIONS:
             raise EncodingError(
@@ -73,7 +77,8 @@ class LinearSpec:
         """The program."""
         n, k, t = self.outputs, self.inputs, self.dtype
         given = self.result or t
-        x, wide = ("%x", f"tensor<?x{k}x{t}>"), f"tensor<?x{n}x{text.accumulator(t)}>"
+        x, argument = text.given_x("?", k, t, self.feature_major)
+        wide = f"tensor<?x{n}x{text.accumulator(t)}>"
         weight = ("%w", f"tensor<{n}x{k}x{t}, #weight>")
         out = ("%out", f"tensor<?x{n}x{given}>")
         bias = ("%bias", f"tensor<{n}x{given}>") if self.bias else None
@@ -83,10 +88,11 @@ class LinearSpec:
                 text.scale_of_x("?", self.x_scale),
                 ("%scale", f"tensor<{n}xf32>"),
             ]
-        lines = text.begin(x[1], None) + text.zeros("init", wide)
-        lines.append(text.product("product", x, weight, ("%init", wide)))
+        own = self.feature_major
+        lines = text.begin(x[1], None, own) + text.zeros("init", wide)
+        lines.append(text.product("product", x, weight, ("%init", wide), own))
         y = ("%product", wide)
         lines += text.finish("y", y, out, bias, self.activation, scales)
         aliases = [f"#weight = {self.encoding}"]
-        arguments = [x, weight, *scales, *([bias] if bias else []), out]
+        arguments = [argument, weight, *scales, *([bias] if bias else []), out]
         return text.function("linear", aliases, arguments, lines, [("%y", out[1])])

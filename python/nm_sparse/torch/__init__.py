@@ -27,7 +27,6 @@ from .layers.halved_mlp import HalvedMLP
 from .layers.linear import NMLinear
 from .layers.mlp import GatedMLP, shared_linear
 from .layers.ops import packed_linear
-from .layers.stand_in import activate_inside_, share_input_
 from .models.batch_norm import fold_batch_norm_
 from .models.budget import advise, choose, sparsify_within_
 from .models.compressed import (
@@ -43,6 +42,7 @@ from .models.fuse import FuseReport, Fusion, fuse_
 from .models.input_scales import calibrate_inputs_
 from .models.kernel_storage import StoredLayer, StoreReport, store_for_kernels_
 from .models.report import FewTokens, Prediction, Report, Row
+from .models.stand_in import activate_inside_, share_input_
 from .models.to_dense import to_dense_
 from .models.use_decode_forms import DecodeLayer, DecodeReport, use_decode_forms_
 from .models.use_dense import DenseLayer, DenseReport, use_dense_

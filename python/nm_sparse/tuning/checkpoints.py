@@ -15,7 +15,7 @@ from ..files.sparse_config import METHOD, NARROW, SparseConfig
 from ..layers.specs import LinearSpec
 from ..packing.two_four import ENCODING
 from ..pruning.detection import detect
-from .tunable import FLOATS, Finder
+from .tunable import FLOATS, LEGAL_TYPES, Finder
 
 NO_PATTERN = (
     "its weight has no pattern: prune it, or say with `encoding`, or --encoding, which "
@@ -43,18 +43,33 @@ def add_checkpoint(
 
 def _add_packed(finder: Finder, checkpoint: Checkpoint, name: str) -> None:
     packed = checkpoint.packed[name].described
-    dtype = packed.dtype
+    dtype, result = packed.dtype, None
     if dtype in NARROW.values():
         # Kernels read the products of elements and scales, unless inputs are rounded.
         said = checkpoint.compression
         rounds = said.get("quant_method") != METHOD
-        rounds = rounds or SparseConfig.parse(said).activations is not None
-        dtype = dtype if rounds else model_dtype(checkpoint.config) or dtype
+        if not rounds:
+            own = SparseConfig.parse(said).activations_of(layer_name(name))
+            rounds = own is not None
+        own_type = model_dtype(checkpoint.config)
+        if rounds:
+            result = own_type or "bf16"
+        elif own_type is None:
+            finder.skip(
+                name,
+                "its elements have 8 bits, its inputs are not rounded to them, and the "
+                "config of the model names no type that kernels multiply in: legal is "
+                f"torch_dtype of {', '.join(FLOATS)}",
+            )
+            return
+        else:
+            dtype = own_type
     if len(packed.shape) != 2:
         finder.skip(name, f"its shape is {list(packed.shape)}: legal is a matrix")
         return
     outputs, inputs = packed.shape
-    _add(finder, checkpoint, name, packed.encoding, (outputs, inputs), dtype)
+    shape = outputs, inputs
+    _add(finder, checkpoint, name, packed.encoding, shape, dtype, result)
 
 
 def _add_weight(
@@ -83,17 +98,20 @@ def _add(
     encoding: Encoding,
     shape: tuple,
     dtype: str,
+    result: Optional[str] = None,
 ) -> None:
+    """result:  of elements of 8 bits that scales multiply, the type of the product."""
     if encoding.is_free:
         finder.skip(name, "its encoding is free: legal for layers is n:m")
         return
-    if dtype not in FLOATS:
-        finder.skip(name, f"its type is {dtype}: legal is {', '.join(FLOATS)}")
+    if result is None and dtype not in FLOATS:
+        finder.skip(name, f"its type is {dtype}: legal is {LEGAL_TYPES}")
         return
     layer = layer_name(name)
     has_bias = checkpoint.has(f"{layer}.bias")
     try:
-        spec = LinearSpec(encoding.mlir(), *shape, dtype, has_bias)
+        own = encoding.mlir(), *shape, dtype, has_bias
+        spec = LinearSpec(*own, result=result)
     except EncodingError as error:
         finder.skip(name, str(error))
         return

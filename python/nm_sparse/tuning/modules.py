@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from ..encoding import Encoding
 from ..files.contents import bar
+from ..files.sparse_config import NARROW
 from ..gated_mlp import gated_mlp_mlir
 from ..interop.arrays import to_host
 from ..layers.specs import LinearSpec
@@ -32,7 +33,6 @@ from ..torch.weight.spec import dtype_name
 from ..torch.weight.weight import PackedWeight
 from .tunable import FLOATS, Finder
 
-NARROW = "its inputs have elements of 8 bits: legal are {}"
 IMAGES = (
     "its kernels read images in place, by a program for each size of them: tune that "
     "program, of which nm-compile --candidates lists the schedules"
@@ -73,8 +73,18 @@ def _add_mlp(finder: Finder, name: str, mlp: Any, fused: Set[nn.Module]) -> None
     first = layers[0]
     n, k = first.linear_spec.shape
     dtype, down = first.linear_spec.dtype, None
-    if first.activations != SAME or dtype not in FLOATS:
+    if dtype not in FLOATS:
         return  # `_add_packed` says so
+    elements = _elements_of(first)
+    if elements is not None:
+        text = gated_mlp_mlir(
+            k, n // 2 if is_halved else n, first.encoding.mlir(), elements,
+            mlp.activation, result=dtype,
+        )  # fmt: skip
+        finder.add_program(name, text)
+        # Eager calls multiply by both halves as one layer.
+        fused.update([] if is_halved else layers)
+        return
     if not is_halved and mlp.is_whole():
         down = mlp.down_proj.encoding.mlir()
         layers.append(mlp.down_proj)
@@ -86,6 +96,12 @@ def _add_mlp(finder: Finder, name: str, mlp: Any, fused: Set[nn.Module]) -> None
     fused.update(layers)
 
 
+def _elements_of(layer: Any) -> Optional[str]:
+    """As MLIR spells it, the type that a layer rounds its input to; None for others."""
+    kind = getattr(layer, "activations", SAME)
+    return None if kind == SAME else NARROW[kind]
+
+
 def _add_packed(finder: Finder, name: str, layer: Any) -> None:
     if not isinstance(layer._parameters.get("weight"), PackedWeight):
         finder.skip(name, "its weight is sharded, or computed by a hook")
@@ -93,8 +109,6 @@ def _add_packed(finder: Finder, name: str, layer: Any) -> None:
         _add_matrix(finder, name, layer.encoding, layer.weight, layer, layer.geometry)
     elif not isinstance(layer, NMLinear):
         finder.skip(name, f"it is a {type(layer).__name__}: legal is an NMLinear")
-    elif layer.activations != SAME:
-        finder.skip(name, NARROW.format(", ".join(FLOATS)))
     else:
         _add_matrix(finder, name, layer.encoding, layer.weight, layer, None)
 
@@ -139,7 +153,9 @@ def _add_matrix(
             return
     activation = getattr(layer, "activation", "none")
     n, k = weight.shape
+    elements = _elements_of(layer)
     spec = LinearSpec(
-        encoding.mlir(), int(n), int(k), dtype, layer.bias is not None, activation
-    )
+        encoding.mlir(), int(n), int(k), elements or dtype, layer.bias is not None,
+        activation, result=None if elements is None else dtype,
+    )  # fmt: skip
     finder.add_linear(name, spec)

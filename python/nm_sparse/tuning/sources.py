@@ -12,7 +12,7 @@ from typing import Any, Optional, Sequence, Union
 from ..encoding import Encoding
 from ..files.checkpoint import Checkpoint
 from ..layers.specs import LinearSpec
-from .tunable import FLOATS, Finder, Tunable
+from .tunable import Finder, Tunable
 
 LEGAL = (
     "LinearSpecs, a module of torch, a checkpoint (a .safetensors file, an index of "
@@ -30,9 +30,9 @@ def find_tunable(
 ) -> Tunable:
     """The products that `tune` measures.
 
-    source:    one or several `LinearSpec` of f16, bf16 or f32; a module of torch; a
-               `Checkpoint` or its path: a .safetensors file, an index of several, or a
-               model's folder; the path of a .mlir file, or MLIR text. Packed layers are
+    source:    one or several `LinearSpec`; a module of torch; a `Checkpoint` or its
+               path: a .safetensors file, an index of several, or a model's folder; the
+               path of a .mlir file, or MLIR text. Packed layers are
                tuned in their encodings, and so are dense ones whose zeros have a
                pattern. MLPs that are one operator (`nm_sparse.torch.fuse_`) are tuned
                as their program has them.
@@ -46,10 +46,10 @@ def find_tunable(
     objective: time, energy or edp, which layouts and storages are chosen by.
 
     Returns products, of which those that are alike in shape, encoding and types are
-    one, and why others are skipped: weights without a pattern, elements of 8 bits,
+    one, and why others are skipped: weights without a pattern, dense ones of 8 bits,
     convolutions whose kernels read images in place. Raises ValueError for another
-    source or a spec that cannot be measured, CheckpointError, OSError, and CompileError
-    for a program that cannot be compiled.
+    source, CheckpointError, OSError, and CompileError for a program that cannot be
+    compiled.
     """
     if isinstance(source, Tunable):
         return source
@@ -111,9 +111,5 @@ def _add_specs(finder: Finder, source: Any) -> None:
     for spec in specs:
         if not isinstance(spec, LinearSpec):
             raise ValueError(f"layers has a {type(spec).__name__}: legal are {LEGAL}")
-        if spec.dtype not in FLOATS:
-            raise ValueError(
-                f"{spec} cannot be tuned: legal are layers of {', '.join(FLOATS)}"
-            )
         name = f"K={spec.inputs},N={spec.outputs}"
         finder.add_linear(name, spec, is_of_model=False)

@@ -7,11 +7,16 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Dict, List, Mapping, Sequence, Tuple
 
 from ..compiler import CompileError
+from ..layers.layer_text import SCALED
 from ..layers.specs import LinearSpec
 from .engine import Engine
 
-# Types of activations and weights of products that are measured.
+# Types of activations and weights of layers without scales.
 FLOATS = ("f16", "bf16", "f32")
+# Those of weights in checkpoints, for people.
+LEGAL_TYPES = (
+    f"{', '.join(FLOATS)}; of packed weights with scales also {', '.join(SCALED)}"
+)
 # Fields of a product that are no part of its problem.
 _OTHERS = ("names", "version")
 
@@ -95,12 +100,14 @@ class Finder:
         self.skipped[name] = reason
 
     def add_linear(self, name: str, spec: LinearSpec, is_of_model: bool = True) -> None:
-        """A layer; bias and activation are no part of its problem.
+        """A layer; bias, activation, scales and the layout that x is given in are no
+        part of its problem: what its kernels read is what the compiler chooses.
 
         is_of_model:  whether kernels for some number of tokens must read the weight as
                       those for any number do, as layers of torch have it.
         """
-        plain = replace(spec, bias=False, activation="none")
+        plain = replace(spec, bias=False, activation="none", x_scale="token")
+        plain = replace(plain, feature_major=False)
         self._linear.setdefault((plain, is_of_model), []).append(name)
 
     def add_program(self, name: str, text: str, is_of_model: bool = True) -> None:

@@ -20,8 +20,8 @@ from nm_sparse.torch import (  # noqa: E402
 )
 from nm_sparse.torch.layers.mlp import GatedMLP, shared_linear  # noqa: E402
 from nm_sparse.torch.layers.ops import activate  # noqa: E402
-from nm_sparse.torch.layers.stand_in import share_input_  # noqa: E402
 from nm_sparse.torch.models.fuse import find_activation, fuse_  # noqa: E402
+from nm_sparse.torch.models.stand_in import share_input_  # noqa: E402
 from nm_sparse.torch.weight.spec import ACTIVATIONS  # noqa: E402
 
 SIZES = dict(

@@ -22,7 +22,7 @@ from nm_sparse.torch import (  # noqa: E402
     share_input_,
     sparsify_,
 )
-from nm_sparse.torch.layers.stand_in import activated_names  # noqa: E402
+from nm_sparse.torch.models.stand_in import activated_names  # noqa: E402
 
 
 class Mlp(nn.Module):

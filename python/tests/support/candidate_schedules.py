@@ -11,7 +11,7 @@ MEASURED = dict(us=1.0, spread=0.0, dense_us=0.0, compiler="", driver="")
 
 def storage_options(storage):
     """Options of nm-compile for kernels that read weights in this form."""
-    return [f"--storage={storage if storage == 'canonical' else 'bitmap'}"]
+    return [f"--storage={storage.partition('<')[0].removeprefix('#nm_sparse.')}"]
 
 
 def list_products(text, tokens=(), options=(), count=1, gpu="h200"):

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from candidate_schedules import other_schedules, storage_options
+from candidate_schedules import list_products, other_schedules, storage_options
 
 import nm_sparse as nm
 from nm_sparse.bindings import library as native
+from nm_sparse.files.sparse_config import NARROW, SparseConfig
 from nm_sparse.files.tensor_file import write_tensors
 from nm_sparse.gated_mlp import gated_mlp_mlir
 from nm_sparse.layers.conv_text import conv2d_mlir
@@ -21,6 +22,7 @@ torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.skipif(
     not native.available(), reason="no library of the compiler"
 )
+from safetensors.torch import save_file  # noqa: E402
 from torch import nn  # noqa: E402
 
 from nm_sparse.torch import GatedMLP, HalvedMLP, NMConv2d, NMLinear  # noqa: E402
@@ -218,10 +220,52 @@ def test_convolutions_whose_program_is_a_linear_one():
     assert "read images in place" in found.skipped["window"]
 
 
-def test_inputs_of_8_bits_are_skipped():
-    layer = packed(256, 128, "2:4", elements="e4m3", activations="e4m3")
-    found = nm.find_tunable(nn.Sequential(layer), [1], "h200")
-    assert not found.products and "8 bits" in found.skipped["0"]
+@pytest.mark.parametrize("encoding", ["2:4", "4:16, block = [1, 128]"])
+@pytest.mark.parametrize("elements, name", [("e4m3", "e4m3"), ("int8", "i8")])
+def test_layers_with_inputs_of_8_bits_look_up_what_was_tuned(
+    encoding, elements, name, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("NM_SPARSE_CACHE", "off")
+    kinds = dict(elements=elements, activations=elements)
+    layer = packed(512, 256, encoding, bias=True, activation="relu", **kinds)
+    found = nm.find_tunable(nn.Sequential(layer), [64], "h200")
+    (product,) = found.products
+    assert not found.skipped and product.dtype == name
+    pattern, dtype = layer.encoding.mlir(), NARROW[elements]
+    own = dict(bias=True, activation="relu", result="f16")
+    spec = nm.LinearSpec(pattern, 256, 512, dtype, **own)
+    path = tmp_path / "a.jsonl"
+    (schedule,) = other_schedules([product], spec.mlir(), path)
+    # Programs for x^T, and those whose x has one scale, have the same problem.
+    for more in (dict(), dict(feature_major=True), dict(x_scale="tensor")):
+        text = replace(spec, **more).mlir()
+        listed = list_products(text, [64], storage_options(product.storage))
+        has_own = product.problem["x"] == "feature-major" or "feature_major" not in more
+        assert has_own == (listed[0]["tuning"].items() >= product.problem.items())
+        if has_own:
+            options = dict(gpu="h200", tokens=[64], tuned=path)
+            assert schedules(compile(text, **options)) == [schedule]
+
+
+def test_mlps_with_inputs_of_8_bits_are_tuned_as_their_program_has_them():
+    kinds = dict(elements="e4m3", activations="e4m3")
+    wide = "4:16, block = [1, 128]"
+    gate = [packed(256, 512, wide, **kinds) for _ in range(2)]
+    down = packed(512, 256, wide, **kinds)
+    found = nm.find_tunable(nn.ModuleDict({"a": GatedMLP(*gate, down)}), [64], "h200")
+    assert not found.skipped
+    assert {name for one in found.products for name in one.names} == {
+        "a @gated_mlp",
+        "a.down_proj",
+    }
+    # Eager calls of both halves are those of one layer.
+    halved = HalvedMLP(packed(256, 1024, wide, **kinds), down)
+    found = nm.find_tunable(nn.ModuleDict({"a": halved}), [64], "h200")
+    assert {name for one in found.products for name in one.names} == {
+        "a @gated_mlp",
+        "a.gate_up_proj",
+        "a.down_proj",
+    }
 
 
 @pytest.fixture
@@ -274,6 +318,26 @@ def test_checkpoints(checkpoint, tmp_path):
         nm.find_tunable(tmp_path / "empty", [1], "h200")
 
 
+@pytest.mark.parametrize("activations, name", [("e4m3", "e4m3"), (None, "bf16")])
+def test_packed_checkpoints_of_8_bits(tmp_path, activations, name):
+    wide = "4:16, block = [1, 128]"
+    kinds = dict(dtype=torch.bfloat16, elements="e4m3", activations="e4m3")
+    model = nn.ModuleDict({"a": packed(512, 256, wide, **kinds)})
+    save_file(model.state_dict(), tmp_path / "model.safetensors")
+    config = SparseConfig(
+        nm.Encoding(wide, dim=1),
+        weights="e4m3",
+        activations=activations,
+        scales="output",
+    )
+    said = {"dtype": "bfloat16", "quantization_config": config.to_dict()}
+    (tmp_path / "config.json").write_text(json.dumps(said))
+    (product,) = nm.find_tunable(tmp_path, [64], "h200").products
+    # Where inputs are not rounded, kernels read products of elements and scales.
+    assert (product.names, product.dtype) == (("a",), name)
+    assert product.problem["written_bytes"] == 2
+
+
 def test_what_is_tuned_of_a_program_is_what_it_looks_up(tmp_path, monkeypatch):
     monkeypatch.setenv("NM_SPARSE_CACHE", "off")
     path = EXAMPLES / "mlp.mlir"
@@ -306,7 +370,7 @@ def test_products_that_are_not_found_are_named():
     assert reason == "it is a convolution: legal are products of matrices"
     narrow = nm.LinearSpec(TWO_FOUR, 128, 256, "i8", result="f16").mlir()
     found = nm.find_tunable(narrow, [196], "h200")
-    assert "its type is i8" in str(found) and not found.products
+    assert [one.dtype for one in found.products] == ["i8"] and not found.skipped
     with pytest.raises(nm.CompileError):
         nm.find_tunable("nonsense\n", [1], "h200")
     assert not nm.find_tunable("func.func @f() { return }", [1], "h200").products

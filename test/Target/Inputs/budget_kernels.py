@@ -6,6 +6,7 @@ import pathlib
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "Pipelines" / "Inputs"))
+from byte_budgets import KERNELS_OF_BYTES  # noqa: E402
 from cases import Case, schedule  # noqa: E402
 from panel_budgets import KERNELS_OF_PANELS  # noqa: E402
 
@@ -381,5 +382,6 @@ KERNELS = {
             ("64 tokens", 64, levels((64, 64, 64), 4, 4, "flat")),
         )
     },
+    **KERNELS_OF_BYTES,
     **KERNELS_OF_PANELS,
 }

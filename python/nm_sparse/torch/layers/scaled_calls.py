@@ -13,6 +13,7 @@ from ..weight.quantize import quantize_alone, quantize_tokens
 from ..weight.shared_spec import with_activation
 from ..weight.token_counts import for_rows
 from . import scaled_training  # noqa: F401  defines its operator
+from .feature_major import asks_feature_major
 from .joined import are_joined, joined_linear
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ def quantized_linear(
     weight: List[Tensor],
     bias: Optional[Tensor],
     spec: str,
+    feature_major: bool = False,
 ) -> Tensor:
     """activation(x W^T + bias) with x rounded to elements.
 
@@ -51,11 +53,12 @@ def quantized_linear(
     scale:     f32 [], of all tokens; None: each has its own.
     weight:    the components.
     spec:      the text of the layer's `LinearSpec`.
+    feature_major:  whether elements are stored so.
 
     Returns [..., N] in the type that the weight stands for. Gradients of x are those of
     the same product without rounding.
     """
-    rounded, x_scale = quantize_alone(x, elements, scale)
+    rounded, x_scale = quantize_alone(x, elements, scale, feature_major)
     if _records(x, [bias]):
         return torch.ops.nm_sparse.straight_through_linear(
             x, rounded, x_scale, weight, bias, spec
@@ -67,7 +70,8 @@ def call_layer(x: Tensor, layer: "NMLinear", spec: str) -> Tensor:
     """The result of a layer whose `activations` are elements."""
     _check_type(x, layer.weight.dtype)
     own = layer.activations, layer.input_scale, layer.operands()
-    return quantized_linear(x, *own, layer.bias, spec)
+    layout = asks_feature_major(x, [layer], [spec])
+    return quantized_linear(x, *own, layer.bias, spec, layout)
 
 
 def call_shared(x: Tensor, layers: Sequence["NMLinear"]) -> List[Tensor]:
@@ -78,11 +82,13 @@ def call_shared(x: Tensor, layers: Sequence["NMLinear"]) -> List[Tensor]:
     if found is not None:
         return found
     _check_type(x, first.weight.dtype)
-    rounded, x_scale = quantize_tokens(x, first.activations, first.input_scale)
+    own = first.activations, first.input_scale
     if are_joined(x, layers):
-        return joined_linear(rounded, x_scale, layers)
+        return joined_linear(*quantize_tokens(x, *own), layers)
     biases = [layer.bias for layer in layers]
     specs = [for_rows(layer.spec, x) for layer in layers]
+    layout = asks_feature_major(x, layers, specs)
+    rounded, x_scale = quantize_tokens(x, *own, layout)
     if _records(x, biases):
         product = torch.ops.nm_sparse.straight_through_linear
         return [
@@ -100,8 +106,11 @@ def call_shared(x: Tensor, layers: Sequence["NMLinear"]) -> List[Tensor]:
 def call_halved(x: Tensor, layer: "NMLinear", activation: str) -> Tensor:
     """activation(gate) * up of a layer whose outputs are both, without gradients."""
     _check_type(x, layer.weight.dtype)
-    rounded, x_scale = quantize_tokens(x, layer.activations, layer.input_scale)
-    spec = with_activation(for_rows(layer.spec, x), activation)
+    plain = for_rows(layer.spec, x)
+    layout = asks_feature_major(x, [layer], [plain])
+    own = layer.activations, layer.input_scale
+    rounded, x_scale = quantize_tokens(x, *own, layout)
+    spec = with_activation(plain, activation)
     product = torch.ops.nm_sparse.scaled_gated_linear
     return product(rounded, x_scale, layer.operands(), spec)
 
@@ -117,9 +126,11 @@ def call_gated(
     if found is not None:
         return found[0]
     _check_type(x, gate.weight.dtype)
-    rounded, x_scale = quantize_tokens(x, gate.activations, gate.input_scale)
     own, other = gate.operands(), up.operands()
     activated = with_activation(spec, activation)
+    layout = asks_feature_major(x, [gate, up], [activated, spec], True)
+    settings = gate.activations, gate.input_scale
+    rounded, x_scale = quantize_tokens(x, *settings, layout)
     if _records(x, []):
         product = torch.ops.nm_sparse.straight_through_linear
         first = product(x, rounded, x_scale, own, None, activated)

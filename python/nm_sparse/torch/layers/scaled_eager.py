@@ -1,6 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Layers that quantize their input, called outside of graphs and without gradients, as
-`eager.py` calls others."""
+`eager.py` calls others.
+
+Few tokens are rounded and multiplied by one call in C; many that a product reads
+feature-major are rounded so by another call, which takes the host longer than kernels
+for few tokens take the GPU.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +19,16 @@ from ..weight.quantize import quantize_tokens
 from ..weight.quantize_launch import row_kernel
 from ..weight.spec import LinearSpec, common_dense_from
 from .eager import EagerCall, Found, Launch, find_weights
+from .feature_major import asks_for_any_tokens
 from .scaled_kernels import find_layers, stored_weights
 
 if TYPE_CHECKING:
     from .linear import NMLinear
+
+
+# Numbers of x from which on elements are stored feature-major, where kernels read them
+# so: these take longer then than the host needs to launch them.
+_MANY = 1 << 22
 
 
 class _ScaledLaunch(Launch):
@@ -27,8 +38,10 @@ class _ScaledLaunch(Launch):
     input_scale:  of all tokens, or None.
     least:        number of elements of x from which on dense copies are used; None:
                   they never are.
+    columns:      the same of elements that are stored feature-major, or None.
     """
 
+    columns: Optional[Launch] = None
     elements: str
     input_scale: Optional[Tensor]
     least: Optional[int]
@@ -38,6 +51,8 @@ class _ScaledLaunch(Launch):
     def run(self, x: Tensor) -> Optional[List[Tensor]]:
         if self.least is not None and x.numel() >= self.least:
             return None
+        if self.columns is not None and x.numel() >= _MANY and self.found.takes(x):
+            return self.run_columns(self.columns, x)
         if self._rounded:
             results = self._rounded(x)
             if results is not None:
@@ -50,6 +65,13 @@ class _ScaledLaunch(Launch):
         rows = rounded.view(-1, rounded.shape[-1])
         scales = () if self.input_scale is not None else (scale.view(-1),)
         return self.run_sparse(x, rows, *scales)
+
+    def run_columns(self, columns: Launch, x: Tensor) -> Optional[List[Tensor]]:
+        """The results for x, which is rounded feature-major for these kernels."""
+        rounded, scale = quantize_tokens(x, self.elements, self.input_scale, True)
+        rows = rounded.view(-1, rounded.shape[-1])
+        scales = () if self.input_scale is not None else (scale.view(-1),)
+        return columns.run_sparse(x, rows.t(), *scales)
 
     def _find_rounded(self, x: Tensor) -> Any:
         with_rounder = getattr(self.bound, "with_rounder", None)
@@ -85,14 +107,18 @@ class ScaledCall(EagerCall):
             if found is None or found.records(x):
                 return None
             self._launch = None  # gives its memory back first
-            launch = self._launch = _make(layers, found, activation, gated)
+            launch = self._launch = _make(x, layers, found, activation, gated)
         if launch is None or launch.records(x):
             return None
         return launch.run(x)
 
 
 def _make(
-    layers: Sequence["NMLinear"], found: Found, activation: Optional[str], gated: bool
+    x: Tensor,
+    layers: Sequence["NMLinear"],
+    found: Found,
+    activation: Optional[str],
+    gated: bool,
 ) -> Optional[_ScaledLaunch]:
     first: Any = layers[0]
     if any(one.dtype != found.dtype for one in found.biases):
@@ -111,4 +137,13 @@ def _make(
     launch.elements, launch.input_scale = first.activations, scale
     dense_from = common_dense_from(layer.dense_from for layer in layers)
     launch.least = None if dense_from is None else dense_from * first.in_features
+    texts = [spec.text for spec in specs]
+    # However many tokens this x has: later calls and captured ones have these kernels
+    # then, which are loaded here, by a single token.
+    if asks_for_any_tokens(x, layers, texts, gated):
+        about = "token" if scale is None else "tensor", gated, found.device
+        other = find_layers(own, *about, True)
+        if other is not None and other.function.writes_to_arguments:
+            launch.columns = Launch(other, launch.weights, others, found)
+            launch.run_columns(launch.columns, x.reshape(-1, x.shape[-1])[:1])
     return launch

@@ -2,7 +2,10 @@
 """Layers of x and weights with scales by compiled kernels, which apply the scales to
 their sums.
 
-Weights are stored as `kernels.py` does for layers without scales. Patterns that have no
+Weights are stored as `kernels.py` does for layers without scales. Products of wide
+panels read x feature-major: elements that are stored so are given to programs as they
+are, and to others as a copy (`feature_major.py` says which layers ask for them).
+Patterns that have no
 kernels of 8 bits, and layers of as many tokens as they ask for, run on dense copies of
 their elements (`scaled_dense.py`).
 """
@@ -22,6 +25,7 @@ from ...runtime.program import CompileError
 from ..weight.spec import LinearSpec, common_dense_from
 from ..weight.stored_forms import STORED, aligned
 from ..weight.token_counts import finds_kernels, settled
+from ..weight.token_layout import is_feature_major
 from ..weight.weight import LIBRARY
 from .kernels import stream_of
 from .ops import as_rows
@@ -30,14 +34,21 @@ from .scaled_ops import gated_layers, one_layer, several_layers, unpacked_scaled
 from .shared_kernels import SharedKernels, make_kernels
 from .shared_ops import Layer
 
+K_MAJOR = "k_major"  # the storage of weights whose products read x feature-major
+
 
 def _text(
-    specs: Sequence[LinearSpec], biases: Sequence[bool], x_scale: str, gated: bool
+    specs: Sequence[LinearSpec],
+    biases: Sequence[bool],
+    x_scale: str,
+    gated: bool,
+    feature_major: bool,
 ) -> str:
     """The program of some layers, without storage."""
     first = specs[0]
     n, k = first.shape
     kinds = dict(dtype=first.elements, result=first.dtype, x_scale=x_scale)
+    kinds["feature_major"] = feature_major
     if gated:
         pattern = first.encoding.mlir()
         return gated_mlp_mlir(k, n, pattern, activation=first.activation, **kinds)
@@ -58,6 +69,7 @@ def find_scaled(
     x_scale: str,
     gated: bool,
     device: torch.device,
+    feature_major: bool = False,
     storage: Optional[str] = None,
 ) -> Optional[SharedKernels]:
     """The program of layers on a GPU; None, with a warning the first time, where there
@@ -66,14 +78,19 @@ def find_scaled(
     specs:    of weights in canonical form.
     x_scale:  "token" or "tensor".
     gated:    whether they are gate and up of an MLP.
+    feature_major:  whether x is stored so; weights are read K-major then.
     """
     unscaled = [spec.unscaled for spec in specs]
     outputs = [spec.shape[0] for spec in specs[: 1 if gated else None]]
     dtype = specs[0].torch_dtype
+    storage = K_MAJOR if feature_major else storage
     try:
-        text = _text(specs, biases, x_scale, gated)
-        return make_kernels(text, unscaled, outputs, device, dtype, storage)
+        text = _text(specs, biases, x_scale, gated, feature_major)
+        own = unscaled, outputs, device, dtype, storage, feature_major
+        return make_kernels(text, *own)
     except CompileError as error:
+        if feature_major:  # the program for other x is used
+            return None
         warnings.warn(
             f"nm_sparse multiplies by dense copies of elements of {specs[0].elements}, "
             f"which take memory: the pattern has no kernels for them ({error})",
@@ -83,14 +100,41 @@ def find_scaled(
         return None
 
 
+def find_feature_major(
+    specs: Tuple[LinearSpec, ...], *own: Any
+) -> Optional[SharedKernels]:
+    """The program of layers for x^T; None where that for other x does not read the
+    weights K-major, as this one does.
+
+    own:  as for `find_scaled`, up to the device.
+    """
+    if any((spec.dtype, spec.elements) != _types(specs[0]) for spec in specs):
+        return None
+    usual = find_scaled(specs, *own)
+    if usual is None or any(form.storage != K_MAJOR for form in usual.forms):
+        return None
+    made = find_scaled(specs, *own, True)
+    return made if made is not None and _keys(made) == _keys(usual) else None
+
+
+def _types(spec: LinearSpec) -> Tuple[str, Optional[str]]:
+    return spec.dtype, spec.elements
+
+
 def _kind(x_scale: Tensor) -> str:
     return "tensor" if x_scale.ndim == 0 else "token"
 
 
 def find_layers(
-    layers: Sequence[Layer], kind: str, gated: bool, device: torch.device
+    layers: Sequence[Layer],
+    kind: str,
+    gated: bool,
+    device: torch.device,
+    feature_major: bool = False,
 ) -> Optional[SharedKernels]:
-    """`find_scaled` of the operands of an operator; None for types without kernels."""
+    """`find_scaled` of the operands of an operator; None for types without kernels, and
+    for an x that is stored feature-major, where kernels for others do not read the
+    weights K-major as they do."""
     specs = tuple(spec.canonical for _, _, spec in layers)
     if any(
         (spec.dtype, spec.elements) != (specs[0].dtype, specs[0].elements)
@@ -99,7 +143,13 @@ def find_layers(
     ):
         return None
     biases = tuple(bias is not None for _, bias, _ in layers)
-    return find_scaled(specs, biases, kind, gated, device)
+    find = find_feature_major if feature_major else find_scaled
+    return find(specs, biases, kind, gated, device)
+
+
+def _keys(made: SharedKernels) -> List[str]:
+    """In which forms the kernels read weights."""
+    return [form.key for form in made.forms]
 
 
 def stored_weights(made: SharedKernels, layers: Sequence[Layer]) -> List[List[Tensor]]:
@@ -126,16 +176,21 @@ def run_scaled(
         found = [unpacked_scaled(x, x_scale, *layer) for layer in layers]
         return [found[0] * found[1]] if gated else found
     dense_from = common_dense_from(spec.dense_from for spec in specs)
-    made = None
+    made, rows = None, None
     if dense_from is None or x.numel() // x.shape[-1] < dense_from:
         own = [(parts, bias, settled(spec, x)) for parts, bias, spec in layers]
-        made = find_layers(own, _kind(x_scale), gated, x.device)
+        about = own, _kind(x_scale), gated, x.device
+        if is_feature_major(x):
+            made, rows = find_layers(*about, True), as_rows(x.detach())
+        if made is None:
+            made, rows = find_layers(*about), None
     if made is not None and dense_from is not None:
         for weight, _, spec in layers:  # whose copies graphs may read
             STORED.follow(weight[:-1], spec.storage)
     if made is None:
         return dense_products(x, x_scale, layers, gated)
-    rows = aligned(as_rows(x.detach()).contiguous())
+    if rows is None:
+        rows = aligned(as_rows(x.detach()).contiguous())
     others = [x_scale.reshape(-1), *(weight[-1] for weight, _, _ in layers)]
     others += [bias for _, bias, _ in layers if bias is not None]
     flat = [aligned(one.detach().contiguous()) for one in others]

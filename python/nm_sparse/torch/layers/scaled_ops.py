@@ -14,9 +14,11 @@
         activation(gate) * up of two weights of one spec
 
 x_scale is f32, [..., 1] for x [..., K], or [] for all tokens, as `quantize_tokens`
-returns it. On CUDA `scaled_kernels.py` runs compiled kernels, which apply the scales to
-their sums. Elsewhere the elements are multiplied exactly: that is the reference. These
-operators have no gradients; `scaled_training.py` has one that has.
+returns it. x may have any strides: where it is stored feature-major, programs that read
+it so are given it as it is, and others a copy. On CUDA `scaled_kernels.py` runs
+compiled kernels, which apply the scales to their sums. Elsewhere the elements are
+multiplied exactly: that is the reference. These operators have no gradients;
+`scaled_training.py` has one that has.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ many tokens as all of them ask for, they run on dense copies (`dense_copies.py`)
 
 from __future__ import annotations
 
+import functools
 from typing import Any, List, Optional, Sequence, Tuple
 
 import torch
@@ -37,6 +38,7 @@ class SharedKernels:
     outputs:  columns of each result.
     dtype:    of results; that of x by default.
     storage:  the form in which kernels must read the weights, or None.
+    feature_major:  whether the function takes x^T, in any pitch.
 
     Raises CompileError, and LibraryNotFoundError.
     """
@@ -50,8 +52,9 @@ class SharedKernels:
         gpu: Optional[str] = None,
         dtype: Optional[torch.dtype] = None,
         storage: Optional[str] = None,
+        feature_major: bool = False,
     ) -> None:
-        self.dtype = dtype
+        self.dtype, self.feature_major = dtype, feature_major
         self.program = compiler.compile(
             source,
             chip=chip,
@@ -72,7 +75,8 @@ class SharedKernels:
         others: Sequence[Tensor],
         stream: int,
     ) -> List[Tensor]:
-        """A result [tokens, N] of each layer, for x [tokens, K], contiguous.
+        """A result [tokens, N] of each layer, for x [tokens, K], contiguous, or stored
+        feature-major where the program takes it so.
 
         weights:  in their stored forms.
         others:   what the function takes between weights and results.
@@ -82,8 +86,33 @@ class SharedKernels:
         outs = [x.new_empty((x.shape[0], n), dtype=dtype) for n in self.outputs]
         whole = [compiler.PreparedWeight(tuple(parts), None) for parts in weights]
         # Kernels of shuffled weights do not write to the results: those take longer.
-        results = self.function(x, *whole, *others, *outs, stream=stream)
+        given = x.t() if self.feature_major else x
+        results = self.function(given, *whole, *others, *outs, stream=stream)
         return list(results) if isinstance(results, tuple) else [results]
+
+    @functools.cached_property
+    def _cases(self) -> List[Tuple[Optional[int], bool]]:
+        """Up to how many tokens kernels are the same, None for any, and whether they
+        transpose x."""
+        functions = {one["name"]: one for one in self.program.manifest["functions"]}
+        whole = functions[self.function.name]
+        found = []
+        for case in whole.get("cases", [{"function": whole["name"]}]):
+            launches = functions[case["function"]]["launches"]
+            named = [one["kernel"].endswith("_transpose") for one in launches]
+            found.append((case.get("at_most"), any(named)))
+        return found
+
+    def transposes(self, tokens: Optional[int] = None) -> bool:
+        """Whether the kernels for so many tokens transpose x first; by default, those
+        for some number."""
+        if tokens is None:
+            return any(is_transposed for _, is_transposed in self._cases)
+        return next(
+            is_transposed
+            for at_most, is_transposed in self._cases
+            if at_most is None or tokens <= at_most
+        )
 
 
 @finds_kernels
@@ -137,13 +166,15 @@ def make_kernels(
     device: torch.device,
     dtype: Optional[torch.dtype] = None,
     storage: Optional[str] = None,
+    feature_major: bool = False,
 ) -> Optional[SharedKernels]:
     """The kernels of a program; None, with a warning, without the library."""
     chip = kernels.chip_of(device)
     is_known = chip == compiler.DEFAULT_CHIP
     gpu = kernels.device_gpu_of(device) if is_known else None
     try:
-        return SharedKernels(text, specs, outputs, chip, gpu, dtype, storage)
+        own = dtype, storage, feature_major
+        return SharedKernels(text, specs, outputs, chip, gpu, *own)
     except LibraryNotFoundError as error:
         kernels._warn(str(error))
         return None

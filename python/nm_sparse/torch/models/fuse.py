@@ -19,9 +19,9 @@ from ..layers.halved_mlp import HalvedMLP
 from ..layers.linear import NMLinear
 from ..layers.mlp import GatedMLP
 from ..layers.ops import activate
-from ..layers.stand_in import activate_inside_, share_input_
 from ..weight.spec import ACTIVATIONS, common_dense_from
 from .dense_plan import Predictor, Times, find_operators, plan_dense_
+from .stand_in import activate_inside_, share_input_
 from .trial import is_layer, try_module
 
 _GATED = ("gate_proj", "up_proj", "down_proj")

@@ -24,11 +24,11 @@ from ..layers.linear import NMLinear
 from ..layers.mlp import STORED_OTHERWISE, GatedMLP, is_plain
 from ..layers.scaled_kernels import find_layers
 from ..layers.scaled_linear import SAME
-from ..layers.stand_in import activated_names, shared_names
 from ..weight.spec import NARROW
 from ..weight.stored_forms import StoredForm
 from ..weight.weight import PackedWeight
 from .report import table
+from .stand_in import activated_names, shared_names
 
 Filter = Callable[[nn.Module, str], bool]
 _MIB = 1 << 20

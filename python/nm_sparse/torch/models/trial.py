@@ -18,9 +18,9 @@ from torch.overrides import TorchFunctionMode
 
 from ..layers.conv2d import NMConv2d
 from ..layers.convertible import conv1d_class, geometry_of, matrix_shape
-from ..layers.stand_in import StandInKind
 from ..prune.calibration import evaluating
 from ..prune.readers import HARMLESS, name_of
+from .stand_in import StandInKind
 
 _TOKENS, _PIXELS = 4, 32  # of what a module is tried with
 

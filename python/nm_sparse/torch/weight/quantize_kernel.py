@@ -30,13 +30,18 @@ def _larger(a, b):
 
 
 @triton.jit
-def _store(out, at, columns, part, inverse, largest, IS_INTEGER: tl.constexpr):
-    part = part * inverse
+def to_elements(part, largest, IS_INTEGER: tl.constexpr):
+    """Numbers that are elements, or that conversion rounds to them."""
     if IS_INTEGER:
         # Adding and taking away 1.5 * 2^23 rounds to the nearest even integer.
         part = tl.clamp(part, -largest, largest)
         part = (part + 12582912.0) - 12582912.0
-    part = tl.clamp(part, -largest, largest, tl.PropagateNan.ALL)
+    return tl.clamp(part, -largest, largest, tl.PropagateNan.ALL)
+
+
+@triton.jit
+def _store(out, at, columns, part, inverse, largest, IS_INTEGER: tl.constexpr):
+    part = to_elements(part * inverse, largest, IS_INTEGER)
     tl.store(out + at, part.to(out.dtype.element_ty), mask=at < columns)
 
 

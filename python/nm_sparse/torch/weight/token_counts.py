@@ -58,12 +58,20 @@ def for_rows(spec: str, x: Tensor) -> str:
         if is_specialized() and not torch.compiler.is_compiling():
             return with_tokens(spec, math.prod(x.shape[:-1]))
         return spec
-    if not _CAN_ASK:
-        return with_tokens(spec, EACH)
-    for size in x.shape[:-1]:
-        if not symbolic_shapes.has_static_value(size):
-            return with_tokens(spec, EACH)
-    return with_tokens(spec, math.prod(x.shape[:-1]))
+    rows = known_rows(x)
+    return with_tokens(spec, EACH if rows is None else rows)
+
+
+def known_rows(x: Tensor) -> Optional[int]:
+    """How many rows x [..., K] has; None in a graph for any number, or where the graph
+    cannot be asked."""
+    if torch.compiler.is_dynamo_compiling():
+        if not _CAN_ASK:
+            return None
+        for size in x.shape[:-1]:
+            if not symbolic_shapes.has_static_value(size):
+                return None
+    return math.prod(x.shape[:-1])
 
 
 def round_tokens(tokens: int) -> int:

@@ -46,10 +46,10 @@ func.func @half_a_tile(%x: tensor<1x128xf16>, %v: tensor<3x4x512xf16>, %b: tenso
 #w = affine_map<(m, n, k) -> (k, n)>
 #y = affine_map<(m, n, k) -> (m, n)>
 
-func.func @integers(%x: tensor<1x128xi8>, %v: tensor<3x4x512xi8>, %b: tensor<3x4x32xi32>, %init: tensor<1x96xi32>) -> tensor<1x96xi32> {
-  // expected-error @below {{has a schedule with product = wgmma_expand, which multiplies f16 or bf16, but operands of 'i8'}}
+func.func @integers_of_40_tokens(%x: tensor<1x128xi8>, %v: tensor<3x4x512xi8>, %b: tensor<3x4x32xi32>, %init: tensor<1x96xi32>) -> tensor<1x96xi32> {
+  // expected-error @below {{has a schedule with product = wgmma_expand and tiles of 40 tokens; legal with 'i8' are multiples of 16, and 8 and 24}}
   %0 = nm_sparse.matmul #nm_sparse.encoding<8:16> storage = #nm_sparse.bitmap<#nm_sparse.encoding<8:16>> indexing_maps = [#x, #w, #y]
-    config = #nm_tile.schedule<tile = [8, 64, 32], product = wgmma_expand<warps = 4>, transfers = {x = bulk, values = bulk, index = bulk}, pipeline = ring<stages = 2, producers = 4>>
+    config = #nm_tile.schedule<tile = [40, 64, 32], product = wgmma_expand<warps = 4>, transfers = {x = bulk, values = bulk, index = bulk}, pipeline = ring<stages = 2, producers = 4>>
     ins(%x, %v, %b : tensor<1x128xi8>, tensor<3x4x512xi8>, tensor<3x4x32xi32>) outs(%init : tensor<1x96xi32>) -> tensor<1x96xi32>
   return %0 : tensor<1x96xi32>
 }
@@ -60,8 +60,65 @@ func.func @integers(%x: tensor<1x128xi8>, %v: tensor<3x4x512xi8>, %b: tensor<3x4
 #w = affine_map<(m, n, k) -> (k, n)>
 #y = affine_map<(m, n, k) -> (m, n)>
 
+// A tile of whole windows has 144 rows, which products of 32 do not divide.
+func.func @half_a_product(%x: tensor<8x144xi8>, %v: tensor<2x1x2560xi8>, %b: tensor<2x1x160xi32>, %init: tensor<8x64xi32>) -> tensor<8x64xi32> {
+  // expected-error @below {{has a schedule with product = wgmma_expand and K steps of 144 rows; legal with 'i8' are multiples of 32}}
+  %0 = nm_sparse.matmul #nm_sparse.encoding<5:9> storage = #nm_sparse.bitmap<#nm_sparse.encoding<5:9>> indexing_maps = [#x, #w, #y]
+    config = #nm_tile.schedule<tile = [8, 64, 80], product = wgmma_expand<warps = 4>, transfers = {x = bulk, values = bulk, index = bulk}, pipeline = ring<stages = 2, producers = 4>>
+    ins(%x, %v, %b : tensor<8x144xi8>, tensor<2x1x2560xi8>, tensor<2x1x160xi32>) outs(%init : tensor<8x64xi32>) -> tensor<8x64xi32>
+  return %0 : tensor<8x64xi32>
+}
+
+// -----
+
+#x = affine_map<(m, n, k) -> (k, m)>
+#w = affine_map<(m, n, k) -> (k, n)>
+#y = affine_map<(m, n, k) -> (m, n)>
+
+func.func @feature_major_bytes(%x: tensor<128x16xi8>, %v: tensor<2x4x512xi8>, %b: tensor<2x4x32xi32>, %init: tensor<16x64xi32>) -> tensor<16x64xi32> {
+  // expected-error @below {{has a schedule with product = wgmma_expand, whose 8-bit activations must be token-major, but 'tensor<128x16xi8>' is feature-major; legal is product = dot}}
+  %0 = nm_sparse.matmul #nm_sparse.encoding<8:16> storage = #nm_sparse.bitmap<#nm_sparse.encoding<8:16>> indexing_maps = [#x, #w, #y]
+    config = #nm_tile.schedule<tile = [16, 64, 64], product = wgmma_expand<warps = 4>, transfers = {x = bulk, values = bulk, index = bulk}, pipeline = ring<stages = 2, producers = 4>>
+    ins(%x, %v, %b : tensor<128x16xi8>, tensor<2x4x512xi8>, tensor<2x4x32xi32>) outs(%init : tensor<16x64xi32>) -> tensor<16x64xi32>
+  return %0 : tensor<16x64xi32>
+}
+
+// -----
+
+#x = affine_map<(m, n, k) -> (m, k)>
+#w = affine_map<(m, n, k) -> (k, n)>
+#y = affine_map<(m, n, k) -> (m, n)>
+
+func.func @shares_of_bytes(%x: tensor<16x128xi8>, %v: tensor<2x4x512xi8>, %b: tensor<2x4x32xi32>, %init: tensor<16x64xi32>) -> tensor<16x64xi32> {
+  // expected-error @below {{has a schedule with K steps of 4 tiles of 32 rows, which cannot be divided into 2 shares of a multiple of 128 rows}}
+  %0 = nm_sparse.matmul #nm_sparse.encoding<8:16> storage = #nm_sparse.bitmap<#nm_sparse.encoding<8:16>> indexing_maps = [#x, #w, #y]
+    config = #nm_tile.schedule<tile = [16, 64, 64], product = wgmma_expand<warps = 8, shares = 2>, transfers = {x = bulk, values = bulk, index = bulk}, pipeline = ring<stages = 2, producers = 4>>
+    ins(%x, %v, %b : tensor<16x128xi8>, tensor<2x4x512xi8>, tensor<2x4x32xi32>) outs(%init : tensor<16x64xi32>) -> tensor<16x64xi32>
+  return %0 : tensor<16x64xi32>
+}
+
+// -----
+
+#x = affine_map<(m, n, k) -> (k, m)>
+#w = affine_map<(m, n, k) -> (k, n)>
+#y = affine_map<(m, n, k) -> (m, n)>
+
+func.func @segments_of_bytes(%x: tensor<128x16xi8>, %v: tensor<2x4x512xi8>, %b: tensor<2x4x32xi32>, %init: tensor<16x64xi32>) -> tensor<16x64xi32> {
+  // expected-error @below {{has a schedule with segments = true, which is for elements of 16 bits, but operands of 'i8'; legal is segments = false}}
+  %0 = nm_sparse.matmul #nm_sparse.encoding<8:16> storage = #nm_sparse.bitmap<#nm_sparse.encoding<8:16>> indexing_maps = [#x, #w, #y]
+    config = #nm_tile.schedule<tile = [16, 64, 64], product = wgmma_expand<warps = 4, segments = true>, transfers = {x = bulk, values = bulk, index = bulk}, pipeline = ring<stages = 2, producers = 4>>
+    ins(%x, %v, %b : tensor<128x16xi8>, tensor<2x4x512xi8>, tensor<2x4x32xi32>) outs(%init : tensor<16x64xi32>) -> tensor<16x64xi32>
+  return %0 : tensor<16x64xi32>
+}
+
+// -----
+
+#x = affine_map<(m, n, k) -> (m, k)>
+#w = affine_map<(m, n, k) -> (k, n)>
+#y = affine_map<(m, n, k) -> (m, n)>
+
 func.func @expand_f32(%x: tensor<16x128xf32>, %v: tensor<3x4x512xf32>, %b: tensor<3x4x32xi32>, %init: tensor<16x96xf32>) -> tensor<16x96xf32> {
-  // expected-error @below {{has a schedule with product = wgmma_expand, which multiplies f16 or bf16, but operands of 'f32'}}
+  // expected-error @below {{has a schedule with product = wgmma_expand, which multiplies f16, bf16, e4m3, e5m2 or i8, but operands of 'f32'}}
   %0 = nm_sparse.matmul #nm_sparse.encoding<8:16> storage = #nm_sparse.bitmap<#nm_sparse.encoding<8:16>> indexing_maps = [#x, #w, #y]
     config = #nm_tile.schedule<tile = [16, 64, 32], product = wgmma_expand<warps = 4>, transfers = {x = bulk, values = bulk, index = bulk}, pipeline = ring<stages = 2, producers = 4>>
     ins(%x, %v, %b : tensor<16x128xf32>, tensor<3x4x512xf32>, tensor<3x4x32xi32>) outs(%init : tensor<16x96xf32>) -> tensor<16x96xf32>

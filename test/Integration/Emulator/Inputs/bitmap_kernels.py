@@ -203,8 +203,43 @@ def windows():
     )
 
 
+def bytes_expanded():
+    """Elements of 8 bits: lanes that expand windows of their own, and warpgroups,
+    whose values lie in one piece, or in which, only the bits say."""
+    few = {"tokens": 21, "k": 700, "outputs": 200}
+    many = {"tokens": 650, "k": 300, "outputs": 200}
+    lanes = direct("mma_expand<warps = 4, shares = 2>", (8, 64, 640), 2)
+    for name, element, n, m, kept, case in (
+        (
+            "lanes",
+            "f8E4M3FN",
+            8,
+            16,
+            direct("mma_expand<warps = 2>", (16, 64, 64)),
+            few,
+        ),
+        ("lanes-odd", "f8E5M2", 5, 9, lanes, few),
+        ("shares4", "f8E4M3FN", 16, 32, expand((24, 64, 256), 16, shares=4), few),
+        ("ahead", "f8E5M2", 8, 16, expand((16, 128, 64), 4, ahead=True), few),
+        ("long", "f8E4M3FN", 5, 9, expand((32, 64, 160), 4, 2), few),
+        (
+            "stream",
+            "f8E4M3FN",
+            4,
+            16,
+            expand((32, 64, 32), 4, grid="persistent<stream_k = true>"),
+            many,
+        ),
+    ):
+        yield (
+            f"bytes-{name}",
+            Case(element, n, m, 1, epilogue="cast", schedule=kept, **case),
+        )
+
+
 def bitmap_kernels():
     yield from dots()
+    yield from bytes_expanded()
     yield from panel_dots()
     yield from windows()
     yield from expansions()

@@ -9,6 +9,7 @@
 
 #include "nm_sparse/Dialect/NMTile/IR/Schedule.h"
 #include "llvm/Support/MathExtras.h"
+#include <numeric>
 
 namespace mlir::nm_sparse {
 
@@ -17,23 +18,29 @@ namespace mlir::nm_sparse {
 /// Its bits are whole words, or part of the only word of the tile. The fewer
 /// rows, the nearer the activations that the lanes of a warp read.
 ///
-/// A product has two neighbouring rows of each lane of four, then the next two.
-/// So what it multiplies as row `8 j + 2 t + e` is row `2 j + e` of the segment
-/// of lane t.
+/// A product has a register of neighbouring rows of each lane of four, then the
+/// next one. So with R rows in a register, what it multiplies as row
+/// `4 R j + R t + e` is row `R j + e` of the segment of lane t.
 struct Segment {
-  /// Rows whose activations one access reads: 16 bytes.
-  static constexpr int64_t kChunkRows = 8;
   /// Rows that one number of four bits has.
   static constexpr int64_t kNibbleRows = 4;
-  static constexpr int64_t kWordBits = 32, kPieceValues = 8;
+  static constexpr int64_t kWordBits = 32, kRegisterBytes = 4;
   /// Lanes of a warp with the same outputs, each with a segment of its own;
   /// outputs of each; and tokens of a fragment.
   static constexpr int64_t kLanes = 4, kLaneOutputs = 4, kFragmentTokens = 8;
 
+  int64_t registerRows;         ///< Elements of a register: 2 or 4.
   int64_t perTile;              ///< Segments of a tile.
   int64_t rows, values;         ///< Rows and values of a segment.
   int64_t words;                ///< Words that hold its bits; at least 1.
-  int64_t spanRows, spanValues; ///< Whole windows, an even number of rows.
+  int64_t spanRows, spanValues; ///< Whole windows, and whole registers of rows.
+
+  /// Elements of 16 bytes: rows whose activations one access reads, and values
+  /// of a piece.
+  int64_t getChunkRows() const {
+    return BitmapTile::kPieceBytes / kRegisterBytes * registerRows;
+  }
+  int64_t getPieceValues() const { return getChunkRows(); }
 
   /// Segments of each output that a lane multiplies in a K step of `tiles`,
   /// which `shares` divide.
@@ -41,16 +48,19 @@ struct Segment {
     return llvm::divideCeil(tiles * perTile, kLanes * shares);
   }
 
-  static Segment get(EncodingAttr encoding, const BitmapTile &tile) {
-    int64_t windows = encoding.getWindowRows() % 2 == 0 ? 1 : 2;
+  static Segment get(EncodingAttr encoding, const BitmapTile &tile,
+                     int64_t elementBytes) {
     Segment segment;
+    segment.registerRows = kRegisterBytes / elementBytes;
+    int64_t windows = segment.registerRows /
+                      std::gcd(segment.registerRows, encoding.getWindowRows());
     segment.spanRows = windows * encoding.getWindowRows();
     segment.spanValues = windows * encoding.getKeptRows();
     for (segment.perTile = 4; segment.perTile > 1; segment.perTile /= 2) {
       int64_t rows = tile.rows / segment.perTile;
-      if (tile.rows % segment.perTile == 0 && rows % kChunkRows == 0 &&
-          rows % segment.spanRows == 0 &&
-          tile.values % (segment.perTile * kPieceValues) == 0 &&
+      if (tile.rows % segment.perTile == 0 &&
+          rows % segment.getChunkRows() == 0 && rows % segment.spanRows == 0 &&
+          tile.values % (segment.perTile * segment.getPieceValues()) == 0 &&
           (tile.words == 1 || rows % kWordBits == 0))
         break;
     }

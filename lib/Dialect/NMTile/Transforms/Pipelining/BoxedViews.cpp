@@ -61,10 +61,9 @@ BoxedView nm_sparse::viewValues(OpBuilder &b, Location loc, Value root,
   // Outputs of two blocks lie beside each other, and so four segments of an
   // output 256 bytes apart, which the swizzle spreads over all banks.
   constexpr int64_t blocks = 2;
-  constexpr int64_t pieceElements =
-      Segment::kPieceValues * BitmapTile::kOutputs;
+  int64_t pieceElements = segment.getPieceValues() * BitmapTile::kOutputs;
   auto type = cast<MemRefType>(root.getType());
-  int64_t pieces = segment.values / Segment::kPieceValues;
+  int64_t pieces = segment.values / segment.getPieceValues();
   Value tensor =
       permute(b, loc, root,
               getAsIndexOpFoldResult(b.getContext(),

@@ -246,7 +246,8 @@ static FailureOr<BoxedView> createView(OpBuilder &outside, OpBuilder &inside,
            << rank << " dimensions, must be of the " << tile.getRank()
            << " of the tile";
   Segment segment =
-      Segment::get(product.getEncoding(), *product.getStoredTile());
+      Segment::get(product.getEncoding(), *product.getStoredTile(),
+                   tile.getElementTypeBitWidth() / 8);
   if (layout == TileLayout::SegmentLines)
     return viewValues(outside, loc, root, coordinates, tile, segment);
   OpFoldResult &row = coordinates.front();

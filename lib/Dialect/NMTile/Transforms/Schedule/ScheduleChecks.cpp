@@ -49,7 +49,8 @@ static LogicalResult checkSegments(MatmulOp op) {
   if (op.hasBatch())
     return fail() << "a product without batches, but " << x
                   << " has them; legal is segments = false";
-  Segment segment = Segment::get(op.getEncoding(), *op.getStoredTile());
+  Segment segment = Segment::get(op.getEncoding(), *op.getStoredTile(),
+                                 x.getElementTypeBitWidth() / 8);
   int64_t unit = Segment::kLanes * segment.rows;
   int64_t rows = x.getDimSize(1 - op.getXTokenDim());
   if (rows % unit == 0)

@@ -16,13 +16,13 @@ import torch
 from torch import Tensor, nn
 
 from ...encoding import EncodingError
+from ..layers import kernels
+from ..layers.conv2d import NMConv2d
+from ..layers.linear import NMLinear
+from ..layers.mlp import HOOKS, is_plain, shared_linear
+from ..layers.scaled_linear import SAME
+from ..layers.sharding import is_sharded, sharded_linear
 from ..weight.shared_spec import with_activation
-from . import kernels
-from .conv2d import NMConv2d
-from .linear import NMLinear
-from .mlp import HOOKS, is_plain, shared_linear
-from .scaled_linear import SAME
-from .sharding import is_sharded, sharded_linear
 
 # Arguments of attention that keys and values are made of, if they are given.
 _OTHERS = ("key_value_states", "encoder_hidden_states")
