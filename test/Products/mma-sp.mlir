@@ -127,10 +127,10 @@ func.func @integers(%x: tensor<?x424xi8>, %w: tensor<424x130xi8, #w>, %init: ten
 
 // Those of 8-bit floats are text, too, which says where metadata is ordered.
 // CHECK-LABEL: llvm.func @floats_kernel
-// CHECK: llvm.inline_asm "mma.sp.sync.aligned.m16n8k64.row.col.f32.e5m2.e5m2.f32 {$0, $1, $2, $3}, {$4, $5, $6, $7}, {$8, $9, $10, $11}, {$12, $13, $14, $15}, $16, 0x0;", "=f,=f,=f,=f,r,r,r,r,r,r,r,r,f,f,f,f,r"
+// CHECK: llvm.inline_asm has_side_effects "mma.sp.sync.aligned.m16n8k64.row.col.f32.e5m2.e5m2.f32 {$0, $1, $2, $3}, {$4, $5, $6, $7}, {$8, $9, $10, $11}, {$12, $13, $14, $15}, $16, 0x0;", "=f,=f,=f,=f,r,r,r,r,r,r,r,r,f,f,f,f,r"
 // CHECK: llvm.return
 // ORDERED-LABEL: llvm.func @floats_kernel
-// ORDERED: llvm.inline_asm "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.f32.e5m2.e5m2.f32 {
+// ORDERED: llvm.inline_asm has_side_effects "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.f32.e5m2.e5m2.f32 {
 
 // Feature-major activations are transposed on their way to registers;
 // kernels of many tokens have rows that were copied to where they are aligned.

@@ -1,9 +1,9 @@
 // A program that takes a packed weight gets it by the pattern that it is stored by,
 // and computes the same.
-// RUN: nm-run %s --entry components --device emulate --size 70 --output %t.two
+// RUN: nm-run %s --entry components --device emulate --size 70 --embed always --output %t.two
 // RUN: nm-run %s --entry components --device emulate --size 70 --output %t.own --embed never | FileCheck %s --check-prefix=OWN
 // RUN: cmp %t.two.0.npy %t.own.0.npy
-// RUN: nm-compile %s --emit front --tokens 70 -o - | FileCheck %s --check-prefix=TWO
+// RUN: nm-compile %s --emit front --tokens 1024 -o - | FileCheck %s --check-prefix=TWO
 // TWO: func.func @components
 // TWO: nm_sparse.matmul <2:4>
 // OWN-NOT: {{^}}  schedule #{{.*}} product = wgmma_sp
