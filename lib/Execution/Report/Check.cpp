@@ -83,9 +83,9 @@ static double getSummationTolerance(linalg::LinalgOp op) {
         least = 0.5;
       rows *= std::max(getKeptShare(encoding, rows), least);
     }
-  // With bytes, products of a sum are rounded so, too: one sum drops more bits
-  // than other roundings allow for.
-  return isByte ? std::ldexp(std::ceil(rows / 32) + 1, -14)
+  // With bytes, products of a sum are rounded so, too, which shows where there
+  // is a single sum.
+  return isByte ? std::ldexp(std::max(2.0, std::ceil(rows / 32)), -14)
                 : std::ldexp(rows / 16, -24);
 }
 

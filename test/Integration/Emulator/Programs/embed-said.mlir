@@ -1,7 +1,7 @@
 // A program that takes a packed weight gets it by the pattern that it is stored by,
 // and computes the same.
-// RUN: nm-run %s --entry components --device emulate --size 70 --embed always --output %t.two
-// RUN: nm-run %s --entry components --device emulate --size 70 --output %t.own --embed never | FileCheck %s --check-prefix=OWN
+// RUN: nm-run %s --entry components --device emulate --size 1024 --output %t.two
+// RUN: nm-run %s --entry components --device emulate --size 1024 --output %t.own --embed never | FileCheck %s --check-prefix=OWN
 // RUN: cmp %t.two.0.npy %t.own.0.npy
 // RUN: nm-compile %s --emit front --tokens 1024 -o - | FileCheck %s --check-prefix=TWO
 // TWO: func.func @components
